@@ -1,0 +1,18 @@
+# Flags that hold for every target: warnings are errors, and no floating-point contraction anywhere, because
+# the bits of a result must not depend on which instructions the compiler found (docs/numerics.md).
+add_compile_options(-Wall -Wextra -Werror -Wshadow -Wnon-virtual-dtor -Wimplicit-fallthrough
+                    -ffp-contract=off -fno-fast-math -fdiagnostics-color=auto)
+
+if(PERIGEE_SANITIZE)
+  add_compile_options(-fsanitize=${PERIGEE_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  add_link_options(-fsanitize=${PERIGEE_SANITIZE})
+endif()
+
+# Same file names in every build tree, so that ccache shares objects between checkouts.
+add_compile_options("-ffile-prefix-map=${CMAKE_SOURCE_DIR}=.")
+
+find_program(PERIGEE_CCACHE ccache)
+if(PERIGEE_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${PERIGEE_CCACHE})
+  set(CMAKE_C_COMPILER_LAUNCHER ${PERIGEE_CCACHE})
+endif()

@@ -1,0 +1,30 @@
+// SHA-256 (OpenSSL, for checksums that other tools must be able to check) and xxHash3 (for our own records).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+namespace perigee {
+
+class Sha256 {
+ public:
+  Sha256();
+  ~Sha256();
+  Sha256(Sha256&&) noexcept;
+  Sha256& operator=(Sha256&&) noexcept;
+  void update(std::span<const std::byte> bytes);
+  // 64 lower-case hex digits; the object must not be used afterwards.
+  std::string finish_hex();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+std::string sha256_hex(std::span<const std::byte> bytes);
+std::uint64_t xxh3_64(std::span<const std::byte> bytes);
+
+}  // namespace perigee
