@@ -1,5 +1,5 @@
-// A flag that long work looks at between blocks. SIGINT sets it (cli/); the work stops within a second, leaves
-// nothing half written and can be resumed.
+// A flag that long work looks at between blocks. SIGINT sets it (cli/); the work stops within a second,
+// leaves nothing half written and can be resumed.
 #pragma once
 
 #include <atomic>

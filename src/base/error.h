@@ -1,5 +1,5 @@
-// The one error type of the program. An error carries a code, which becomes the exit status (and later an HTTP
-// status), and one sentence that names the file, tensor, row or option and says what to do about it.
+// The one error type of the program. An error carries a code, which becomes the exit status (and later an
+// HTTP status), and one sentence that names the file, tensor, row or option and says what to do about it.
 #pragma once
 
 #include <fmt/format.h>

@@ -36,7 +36,8 @@ Opened open_with_caching(const std::filesystem::path& path, int flags, Caching c
 
 }  // namespace
 
-File::File(int fd, bool direct, std::filesystem::path path) : fd_(fd), direct_(direct), path_(std::move(path)) {}
+File::File(int fd, bool direct, std::filesystem::path path)
+    : fd_(fd), direct_(direct), path_(std::move(path)) {}
 
 File::~File() {
   if (fd_ >= 0) ::close(fd_);
@@ -59,7 +60,7 @@ File File::open_read(const std::filesystem::path& path, Caching caching) {
   const Opened opened = open_with_caching(path, O_RDONLY, caching);
   if (opened.fd < 0) fail_errno(errno, fmt::format("cannot open {}", path.string()));
   File file(opened.fd, opened.direct, path);
-  struct stat status{};
+  struct stat status {};
   if (::fstat(opened.fd, &status) != 0) fail_errno(errno, fmt::format("cannot stat {}", path.string()));
   if (!S_ISREG(status.st_mode)) fail(ErrorCode::kIo, "cannot open {}: not a regular file", path.string());
   return file;
@@ -72,13 +73,13 @@ File File::create(const std::filesystem::path& path, Caching caching) {
 }
 
 std::uint64_t File::size() const {
-  struct stat status{};
+  struct stat status {};
   if (::fstat(fd_, &status) != 0) fail_errno(errno, fmt::format("cannot stat {}", path_.string()));
   return static_cast<std::uint64_t>(status.st_size);
 }
 
 std::int64_t File::modified_ns() const {
-  struct stat status{};
+  struct stat status {};
   if (::fstat(fd_, &status) != 0) fail_errno(errno, fmt::format("cannot stat {}", path_.string()));
   return static_cast<std::int64_t>(status.st_mtim.tv_sec) * 1'000'000'000 + status.st_mtim.tv_nsec;
 }
@@ -136,7 +137,9 @@ void File::sync() const {
   if (result != 0) fail_errno(errno, fmt::format("cannot sync {}", path_.string()));
 }
 
-void File::drop_cache() const { (void)::posix_fadvise(fd_, 0, 0, POSIX_FADV_DONTNEED); }
+void File::drop_cache() const {
+  (void)::posix_fadvise(fd_, 0, 0, POSIX_FADV_DONTNEED);
+}
 
 void File::close() {
   if (fd_ < 0) return;
@@ -183,8 +186,8 @@ std::string read_small_file(const std::filesystem::path& path, std::uint64_t max
   const File file = File::open_read(path);
   const std::uint64_t size = file.size();
   if (size > max_bytes) {
-    fail(ErrorCode::kCorrupt, "{} has {} bytes, more than the {} that such a file may have", path.string(), size,
-         max_bytes);
+    fail(ErrorCode::kCorrupt, "{} has {} bytes, more than the {} that such a file may have", path.string(),
+         size, max_bytes);
   }
   std::string bytes(size, '\0');
   file.read_exact(std::as_writable_bytes(std::span(bytes)), 0);

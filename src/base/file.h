@@ -1,6 +1,6 @@
 // Files with explicit offsets: exact reads and writes, direct I/O, preallocation, and atomic replacement
-// (temporary name, fsync, rename, fsync of the folder). Nothing here keeps a file position, so one File may be
-// read from several threads. Every failure throws an Error that names the path.
+// (temporary name, fsync, rename, fsync of the folder). Nothing here keeps a file position, so one File may
+// be read from several threads. Every failure throws an Error that names the path.
 #pragma once
 
 #include <cstddef>
@@ -49,7 +49,8 @@ class File {
   // Modification time in nanoseconds since the epoch; with size(), notices a file that changes under us.
   std::int64_t modified_ns() const;
 
-  // Reads exactly buffer.size() bytes; kCorrupt if the file ends before that. Not for direct files unless aligned.
+  // Reads exactly buffer.size() bytes; kCorrupt if the file ends before that. Not for direct files unless
+  // aligned.
   void read_exact(std::span<std::byte> buffer, std::uint64_t offset) const;
   void write_exact(std::span<const std::byte> buffer, std::uint64_t offset) const;
 
@@ -74,8 +75,8 @@ void sync_directory(const std::filesystem::path& directory);
 // Renames `from` to `to` (same file system) and fsyncs the folder of `to`.
 void rename_durably(const std::filesystem::path& from, const std::filesystem::path& to);
 
-// Writes `bytes` to `path` so that a reader sees either the old file or the whole new one, even after a power cut.
-// The temporary file is `<path>.partial` unless `temporary` is given.
+// Writes `bytes` to `path` so that a reader sees either the old file or the whole new one, even after a power
+// cut. The temporary file is `<path>.partial` unless `temporary` is given.
 void write_file_atomically(const std::filesystem::path& path, std::string_view bytes,
                            const std::filesystem::path& temporary = {});
 

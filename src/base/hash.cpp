@@ -50,6 +50,8 @@ std::string sha256_hex(std::span<const std::byte> bytes) {
   return hash.finish_hex();
 }
 
-std::uint64_t xxh3_64(std::span<const std::byte> bytes) { return XXH3_64bits(bytes.data(), bytes.size()); }
+std::uint64_t xxh3_64(std::span<const std::byte> bytes) {
+  return XXH3_64bits(bytes.data(), bytes.size());
+}
 
 }  // namespace perigee
