@@ -72,7 +72,7 @@ struct ErrorSums {
 };
 
 // What is known about one expert module (w1, w2 or w3) after comparing it.
-struct ModuleRecord {
+struct VerifiedModule {
   std::int32_t layer = -1, expert = -1;
   Projection projection = Projection::kW1;
   bool failed = false;
@@ -98,7 +98,7 @@ struct ModuleRecord {
 };
 
 // An attention weight stored as FP8 with a scale per 128 x 128 tile.
-struct Fp8Record {
+struct VerifiedFp8 {
   std::string tensor;
   std::uint64_t tiles = 0;
   ErrorSums error;
@@ -127,8 +127,8 @@ struct ShardVerification {
   std::uint64_t copied_tensors = 0, copied_bytes = 0;  // compared byte for byte
   std::uint64_t bytes_read = 0;                        // from both sides
   std::uint64_t units = 0, units_skipped = 0;          // experts and slices; skipped by sampling
-  std::vector<ModuleRecord> modules;
-  std::vector<Fp8Record> fp8;
+  std::vector<VerifiedModule> modules;
+  std::vector<VerifiedFp8> fp8;
 };
 
 // Checks one output file against the source. Failures of the output are in the result; an unreadable source,
@@ -143,7 +143,7 @@ struct SpanSummary {
   std::uint64_t marlin_unsafe_blocks16 = 0;            // K - k in 15..17
 };
 
-struct ModuleTotals {
+struct VerifiedTotals {
   std::uint64_t modules = 0, blocks = 0, zero_blocks = 0;
   std::uint64_t equal_blocks16 = 0, rescaled_blocks16 = 0, changed_blocks16 = 0, decoded_blocks16 = 0;
   std::uint64_t source_negative_zeros = 0, normalised_negative_zeros = 0, byte_00_blocks = 0,
@@ -154,7 +154,7 @@ struct ModuleTotals {
   std::optional<int> max_exponent, min_exponent;
   SpanSummary span;
   ErrorSums error;  // over the measured modules
-  void add(const ModuleRecord& module, const SpanSummary& span);
+  void add(const VerifiedModule& module, const SpanSummary& span);
 };
 
 struct VerifyReport {
@@ -166,11 +166,11 @@ struct VerifyReport {
   FailureList failures;
   std::vector<std::string> warnings;
   std::vector<ShardVerification> shards;  // their `modules` are moved into the report
-  std::vector<ModuleRecord> modules;      // by layer, expert, projection
+  std::vector<VerifiedModule> modules;    // by layer, expert, projection
   std::vector<SpanSummary> spans;         // one per module, with the K that it shares
-  ModuleTotals total;
-  std::map<int, ModuleTotals> by_projection;  // 1, 2, 3
-  std::map<int, ModuleTotals> by_layer;
+  VerifiedTotals total;
+  std::map<int, VerifiedTotals> by_projection;  // 1, 2, 3
+  std::map<int, VerifiedTotals> by_layer;
   ErrorSums fp8;
   std::uint64_t fp8_tensors = 0;
   bool checksums_compared = false;  // there was a SHA256SUMS and all its lines were compared

@@ -17,7 +17,7 @@
 namespace perigee {
 
 // One safetensors file: its checked header, and the file opened for direct reads.
-struct OpenShard {
+struct CheckedShard {
   std::string name;  // as in the index
   std::uint64_t file_bytes = 0;
   File file;
@@ -25,12 +25,12 @@ struct OpenShard {
 
   // Throws kNotFound or kCorrupt. `name` is what messages and reports call it; empty means the path's last
   // part.
-  static std::shared_ptr<const OpenShard> open(const std::filesystem::path& path, std::string name = {});
+  static std::shared_ptr<const CheckedShard> open(const std::filesystem::path& path, std::string name = {});
   std::uint64_t position(const TensorInfo& tensor) const { return header.data_offset + tensor.begin; }
 };
 
-struct TensorPlace {
-  std::shared_ptr<const OpenShard> shard;
+struct LocatedTensor {
+  std::shared_ptr<const CheckedShard> shard;
   const TensorInfo* info = nullptr;  // in shard->header
   explicit operator bool() const { return info != nullptr; }
   std::uint64_t position() const { return shard->position(*info); }
@@ -48,14 +48,14 @@ class TensorCatalog {
 
   // Empty if the index has no such tensor. Throws kNotFound if the file is missing, kCorrupt if the file has
   // a broken header or lacks the tensor that the index puts there.
-  TensorPlace find(std::string_view name);
+  LocatedTensor find(std::string_view name);
   // The shard of that name, opened now or still open from before.
-  std::shared_ptr<const OpenShard> shard(const std::string& file_name);
+  std::shared_ptr<const CheckedShard> shard(const std::string& file_name);
 
  private:
   std::filesystem::path path_;
   CheckpointIndex index_;
-  std::list<std::shared_ptr<const OpenShard>> recent_;  // newest first
+  std::list<std::shared_ptr<const CheckedShard>> recent_;  // newest first
 };
 
 }  // namespace perigee
