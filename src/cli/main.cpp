@@ -12,6 +12,7 @@
 #include <system_error>
 
 #include "base/error.h"
+#include "base/version.h"
 #include "base/log.h"
 #include "cli/command.h"
 #include "cli/signals.h"
@@ -52,7 +53,7 @@ LogLevel parse_log_level(const std::string& name) {
 }
 
 void add_global_options(CLI::App& app, GlobalOptions& options) {
-  app.set_version_flag("--version", "perigee " PERIGEE_VERSION, "Print the version and exit");
+  app.set_version_flag("--version", std::string("perigee ") + kVersion, "Print the version and exit");
   // Both act as soon as they are parsed, so that they hold for what is wrong in the rest of the line.
   app.add_option_function<std::string>(
          "--log-level", [](const std::string& name) { set_log_level(parse_log_level(name)); },

@@ -1,0 +1,136 @@
+#include "convert/report.h"
+
+#include <algorithm>
+
+#include "base/version.h"
+#include "convert/report_json.h"
+
+namespace perigee {
+namespace {
+
+using nlohmann::json;
+
+// Actions that leave every value of a module as it was.
+bool keeps_values(const std::string& action) {
+  return action == "cast" || action == "transcode";
+}
+
+// From strongest to weakest.
+int verification_rank(const std::string& verification) {
+  if (verification == "full") return 0;
+  return verification == "sample" ? 1 : 2;
+}
+
+void add_module(ConversionReport& report, const ModuleRecord& module) {
+  ++report.modules;
+  ++report.modules_by_action[module.action];
+  report.groups += module.groups;
+  if (keeps_values(module.action)) {
+    report.groups_kept += module.groups;
+  } else if (module.action == "saturate") {
+    report.groups_kept += module.groups - module.over_span_groups;
+  }
+  report.zero_groups += module.zero_groups;
+  report.over_span_groups += module.over_span_groups;
+  report.marlin_unsafe_blocks += module.marlin_unsafe_blocks;
+  report.negative_zero_nibbles += module.negative_zero_nibbles;
+  report.byte_00_groups += module.byte_00_groups;
+  report.byte_ff_groups += module.byte_ff_groups;
+  for (std::size_t d = 0; d < module.span_histogram.size(); ++d)
+    report.span_histogram[d] += module.span_histogram[d];
+}
+
+// K over the modules that have one; modules of zeros and transcoded ones do not.
+void add_exponent_range(ConversionReport& report, const ModuleRecord& module, bool& first) {
+  if (std::ranges::all_of(module.span_histogram, [](std::uint64_t count) { return count == 0; })) return;
+  report.max_exponent_low =
+      first ? module.max_exponent : std::min(report.max_exponent_low, module.max_exponent);
+  report.max_exponent_high =
+      first ? module.max_exponent : std::max(report.max_exponent_high, module.max_exponent);
+  first = false;
+}
+
+json totals_to_json(const ConversionReport& report) {
+  return {{"shards", report.shards},
+          {"tensors", report.tensors},
+          {"total_size", report.total_size},
+          {"source_file_bytes", report.source_file_bytes},
+          {"output_file_bytes", report.output_file_bytes},
+          {"modules", report.modules},
+          {"modules_by_action", report.modules_by_action},
+          {"groups_of_32", report.groups},
+          {"groups_kept", report.groups_kept},
+          {"zero_groups", report.zero_groups},
+          {"over_span_groups", report.over_span_groups},
+          {"marlin_unsafe_blocks_of_16", report.marlin_unsafe_blocks},
+          {"negative_zero_nibbles", report.negative_zero_nibbles},
+          {"scale_byte_00_groups", report.byte_00_groups},
+          {"scale_byte_ff_groups", report.byte_ff_groups},
+          {"span_histogram", report.span_histogram},
+          {"K_smallest", report.max_exponent_low},
+          {"K_largest", report.max_exponent_high},
+          {"fp8_tensors", report.fp8_tensors}};
+}
+
+}  // namespace
+
+bool ConversionReport::lossless() const {
+  return fp8_tensors == 0 &&
+         std::ranges::all_of(modules_by_action, [](const auto& entry) { return keeps_values(entry.first); });
+}
+
+void add_records(ConversionReport& report, std::vector<ShardRecord> records) {
+  std::ranges::sort(records, {}, &ShardRecord::file_name);
+  bool first = true;
+  report.verification = "full";
+  for (ShardRecord& record : records) {
+    ++report.shards;
+    report.tensors += record.output_tensors;
+    report.source_file_bytes += record.source_bytes;
+    report.output_file_bytes += record.output_bytes;
+    report.total_size += record.output_data_bytes;
+    report.fp8_tensors += record.fp8_tensors;
+    if (verification_rank(record.verification) > verification_rank(report.verification)) {
+      report.verification = record.verification;
+    }
+    for (const ModuleRecord& module : record.modules) {
+      add_module(report, module);
+      add_exponent_range(report, module, first);
+    }
+    record.modules = {};
+    report.records.push_back(std::move(record));
+  }
+}
+
+std::string report_to_json(const ConversionReport& report) {
+  json shards = json::array();
+  for (const ShardRecord& record : report.records) {
+    shards.push_back({{"file", record.file_name},
+                      {"bytes", record.output_bytes},
+                      {"source_bytes", record.source_bytes},
+                      {"tensors", record.output_tensors},
+                      {"sha256", record.sha256},
+                      {"verification", record.verification}});
+  }
+  const json document = {{"tool", "perigee"},
+                         {"version", kVersion},
+                         {"fingerprint", report.fingerprint},
+                         {"source", {{"name", report.source_name}, {"format", report.source_format}}},
+                         {"layout", report.layout},
+                         {"activations", report.activations},
+                         {"method", report.method},
+                         {"partial", report.partial},
+                         {"lossless", report.lossless()},
+                         {"verification", report.verification},
+                         {"totals", totals_to_json(report)},
+                         {"shards", std::move(shards)}};
+  return document.dump(2) + "\n";
+}
+
+std::string modules_to_json_lines(const ShardRecord& record) {
+  std::string lines;
+  for (const ModuleRecord& module : record.modules) lines += module_to_json(module).dump() + "\n";
+  return lines;
+}
+
+}  // namespace perigee

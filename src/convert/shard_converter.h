@@ -1,0 +1,28 @@
+// Runs one shard's plan: reads, computes on all workers, writes the output in order under a temporary name.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "base/async_io.h"
+#include "base/cancel.h"
+#include "base/pipeline.h"
+#include "base/progress.h"
+#include "convert/module_record.h"
+#include "convert/shard_plan.h"
+#include "convert/unit_compute.h"
+
+namespace perigee {
+
+struct ShardResult {
+  std::string sha256;  // of the whole file as written; empty unless asked for
+  std::vector<ModuleRecord> modules;
+};
+
+// Writes `partial`, synced to disk, or removes it and throws. `progress` counts source bytes.
+ShardResult convert_shard(AsyncIo& io, Pipeline& pipeline, const ShardPlan& plan,
+                          const ComputeOptions& options, const std::filesystem::path& partial, bool hash,
+                          Progress& progress);
+
+}  // namespace perigee
