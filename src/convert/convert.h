@@ -52,7 +52,8 @@ struct ConvertOutcome {
   ConversionReport report;
   bool finalised = false;  // false on ranks other than 0
   bool already_complete = false;
-  std::uint64_t shards_resumed = 0;
+  std::uint64_t shards_converted = 0;   // this run
+  std::uint64_t shards_resumed = 0;     // found finished
   std::uint64_t source_bytes_read = 0;  // this run
   std::uint64_t output_bytes_written = 0;
   double convert_seconds = 0;

@@ -50,26 +50,32 @@ void add_exponent_range(ConversionReport& report, const ModuleRecord& module, bo
   first = false;
 }
 
-json totals_to_json(const ConversionReport& report) {
-  return {{"shards", report.shards},
-          {"tensors", report.tensors},
-          {"total_size", report.total_size},
-          {"source_file_bytes", report.source_file_bytes},
-          {"output_file_bytes", report.output_file_bytes},
-          {"modules", report.modules},
-          {"modules_by_action", report.modules_by_action},
-          {"groups_of_32", report.groups},
-          {"groups_kept", report.groups_kept},
-          {"zero_groups", report.zero_groups},
-          {"over_span_groups", report.over_span_groups},
-          {"marlin_unsafe_blocks_of_16", report.marlin_unsafe_blocks},
-          {"negative_zero_nibbles", report.negative_zero_nibbles},
-          {"scale_byte_00_groups", report.byte_00_groups},
-          {"scale_byte_ff_groups", report.byte_ff_groups},
-          {"span_histogram", report.span_histogram},
-          {"K_smallest", report.max_exponent_low},
-          {"K_largest", report.max_exponent_high},
-          {"fp8_tensors", report.fp8_tensors}};
+// The plain counters and their names in the JSON, for writing and reading alike.
+std::vector<std::pair<const char*, std::uint64_t*>> counters(ConversionReport& report) {
+  return {{"shards", &report.shards},
+          {"tensors", &report.tensors},
+          {"total_size", &report.total_size},
+          {"source_file_bytes", &report.source_file_bytes},
+          {"output_file_bytes", &report.output_file_bytes},
+          {"modules", &report.modules},
+          {"groups_of_32", &report.groups},
+          {"groups_kept", &report.groups_kept},
+          {"zero_groups", &report.zero_groups},
+          {"over_span_groups", &report.over_span_groups},
+          {"marlin_unsafe_blocks_of_16", &report.marlin_unsafe_blocks},
+          {"negative_zero_nibbles", &report.negative_zero_nibbles},
+          {"scale_byte_00_groups", &report.byte_00_groups},
+          {"scale_byte_ff_groups", &report.byte_ff_groups},
+          {"fp8_tensors", &report.fp8_tensors}};
+}
+
+json totals_to_json(ConversionReport report) {
+  json totals = {{"modules_by_action", report.modules_by_action},
+                 {"span_histogram", report.span_histogram},
+                 {"K_smallest", report.max_exponent_low},
+                 {"K_largest", report.max_exponent_high}};
+  for (const auto& [key, field] : counters(report)) totals[key] = *field;
+  return totals;
 }
 
 }  // namespace
@@ -125,6 +131,30 @@ std::string report_to_json(const ConversionReport& report) {
                          {"totals", totals_to_json(report)},
                          {"shards", std::move(shards)}};
   return document.dump(2) + "\n";
+}
+
+std::optional<ConversionReport> report_from_json(const std::string& text) {
+  try {
+    const json document = json::parse(text);
+    const json& totals = document.at("totals");
+    ConversionReport report;
+    report.fingerprint = document.at("fingerprint").get<std::string>();
+    report.source_name = document.at("source").at("name").get<std::string>();
+    report.source_format = document.at("source").at("format").get<std::string>();
+    report.layout = document.at("layout").get<std::string>();
+    report.activations = document.at("activations").get<std::string>();
+    report.method = document.at("method").get<std::string>();
+    report.partial = document.at("partial").get<bool>();
+    report.verification = document.at("verification").get<std::string>();
+    totals.at("modules_by_action").get_to(report.modules_by_action);
+    totals.at("span_histogram").get_to(report.span_histogram);
+    for (const auto& [key, field] : counters(report)) *field = totals.at(key).get<std::uint64_t>();
+    report.max_exponent_low = totals.at("K_smallest").get<int>();
+    report.max_exponent_high = totals.at("K_largest").get<int>();
+    return report;
+  } catch (const json::exception&) {
+    return std::nullopt;
+  }
 }
 
 std::string modules_to_json_lines(const ShardRecord& record) {

@@ -6,6 +6,7 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -54,6 +55,10 @@ void add_records(ConversionReport& report, std::vector<ShardRecord> records);
 
 // conversion_report.json: indent 2, sorted keys, trailing newline.
 std::string report_to_json(const ConversionReport& report);
+
+// Reads back what a finished checkpoint says of itself; only the fields that report_to_json() writes and
+// without shard records. Nothing if this is no such report.
+std::optional<ConversionReport> report_from_json(const std::string& text);
 
 // conversion_modules.jsonl, one line per module of these records in the order given.
 std::string modules_to_json_lines(const ShardRecord& record);

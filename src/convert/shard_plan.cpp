@@ -139,6 +139,7 @@ class Planner {
                              Fp8Slice{tensor.name, row, count, columns, scales}});
     }
     plan_.units.push_back({scale.begin, scale.bytes(), {}, Fp8Scales{scales}});
+    ++plan_.fp8_tensors;
   }
 
   Extent extent(std::uint64_t begin, std::uint64_t length) const {

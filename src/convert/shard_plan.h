@@ -76,6 +76,7 @@ struct ShardPlan {
   std::string header;               // the first bytes of the file
   std::uint64_t file_bytes = 0;
   std::uint64_t source_bytes = 0;  // data bytes of the source shard
+  std::uint64_t fp8_tensors = 0;
   std::vector<Unit> units;
   std::uint64_t largest_slot = 0;                         // for Pipeline::run
   std::vector<std::shared_ptr<const OpenShard>> sources;  // keeps the files of `reads` open

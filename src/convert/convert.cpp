@@ -1,0 +1,397 @@
+#include "convert/convert.h"
+
+#include <sys/statvfs.h>
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+#include <thread>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "convert/finalise.h"
+#include "convert/job_setup.h"
+#include "convert/selection.h"
+#include "convert/shard_converter.h"
+#include "convert/verify.h"
+
+namespace perigee {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Room that must stay free beside the shards, for metadata and the journal.
+constexpr std::uint64_t kSpareBytes = 64ull << 20;
+constexpr double kSampleFraction = 0.02;
+constexpr auto kPollInterval = std::chrono::milliseconds(500);
+
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+RequantMethod library_method(Layout layout) {
+  return layout == Layout::kCompressedTensors ? RequantMethod::kCompressedTensorsMinMax
+                                              : RequantMethod::kModelOptMax;
+}
+
+// A download in progress leaves marks beside the file or a file that is shorter than its header says.
+bool is_complete_download(const fs::path& shard) {
+  for (const char* suffix : {".aria2", ".incomplete", ".part", ".tmp"}) {
+    if (fs::exists(shard.string() + suffix)) return false;
+  }
+  if (!fs::exists(shard)) return false;
+  try {
+    read_safetensors_header(File::open_read(shard));
+    return true;
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::kCorrupt) return false;
+    throw;
+  }
+}
+
+const char* verify_mode_name(VerifyMode mode) {
+  switch (mode) {
+    case VerifyMode::kFull:
+      return "full";
+    case VerifyMode::kSample:
+      return "sample";
+    case VerifyMode::kNone:
+      return "none";
+  }
+  return "?";
+}
+
+class ConversionJob {
+ public:
+  explicit ConversionJob(const ConvertOptions& options)
+      : options_(options),
+        index_(load_checkpoint_index(options.source)),
+        config_text_(read_small_file(options.source / "config.json", kMaxConfigBytes)),
+        conversion_(make_conversion(options, index_)),
+        selected_(select_shards(index_, options.shards, options.layers)),
+        fingerprint_(job_fingerprint(options, conversion_, index_, selected_, config_text_)),
+        sources_(options.source, index_) {
+    parse_config(config_text_, (options.source / "config.json").string());
+    compute_.conversion = conversion_;
+    compute_.policy = options.policy;
+    compute_.policy.requant_method = library_method(options.layout);
+    compute_.inexact_scale = options.inexact_scale;
+  }
+
+  std::vector<ShardEstimate> estimate() {
+    std::vector<ShardEstimate> estimates;
+    for (const std::string& name : selected_) {
+      const ShardPlan plan = plan_checked(name);
+      estimates.push_back({name, plan.source_bytes, plan.file_bytes, plan.outputs.size()});
+    }
+    return estimates;
+  }
+
+  ConvertOutcome run() {
+    if (std::optional<ConvertOutcome> done = find_completed()) return *std::move(done);
+    if (options_.overwrite) clear_output();
+    Journal journal(options_.output, fingerprint_, options_.rank);
+    journal_ = &journal;
+    const std::vector<std::string> mine = shards_of_rank(selected_, options_.rank, options_.world_size);
+    convert_shards(mine);
+    ConvertOutcome outcome = std::move(outcome_);
+    if (options_.rank != 0) return outcome;
+    wait_for_other_ranks();
+    outcome.report = finalise_checkpoint(options_, conversion_, report_frame(), journal, selected_);
+    outcome.finalised = true;
+    journal.remove();
+    return outcome;
+  }
+
+ private:
+  static constexpr std::uint64_t kMaxConfigBytes = 16ull << 20;
+
+  ConversionReport report_frame() const {
+    ConversionReport report;
+    report.fingerprint = fingerprint_;
+    report.source_name = fs::weakly_canonical(options_.source).filename().string();
+    report.source_format = expert_format_name(conversion_.source);
+    report.layout = layout_name(options_.layout);
+    report.activations = activations_name(options_.activations);
+    report.method = method_name(options_.policy.method);
+    report.partial = selected_.size() != index_.shards.size();
+    return report;
+  }
+
+  // A plan for a shard whose experts are what the manifest says.
+  ShardPlan plan_checked(const std::string& name) {
+    const std::shared_ptr<const OpenShard> shard = sources_.open(name);
+    const ExpertFormat found = detect_expert_format(shard->meta.header, (options_.source / name).string());
+    if (found != ExpertFormat::kNone && found != conversion_.source) {
+      fail(ErrorCode::kCorrupt, "{} holds {} experts, but the manifest in config.json says {}",
+           (options_.source / name).string(), expert_format_name(found),
+           expert_format_name(conversion_.source));
+    }
+    return plan_shard(sources_, name, conversion_);
+  }
+
+  std::optional<ConvertOutcome> find_completed();
+  void clear_output() const;
+  void check_free_space(const std::vector<std::string>& pending);
+  void convert_shards(const std::vector<std::string>& mine);
+  std::vector<std::string> find_pending(const std::vector<std::string>& mine);
+  std::string next_available(std::vector<std::string>& pending);
+  void convert_one(const std::string& name, Progress& progress);
+  std::string verify_partial(const std::string& name, const fs::path& partial, Progress& progress);
+  void delete_source_shard(const ShardPlan& plan) const;
+  void wait_for_other_ranks();
+  std::uint64_t planned_traffic(const std::vector<std::string>& pending) const;
+
+  const ConvertOptions& options_;
+  const CheckpointIndex index_;
+  const std::string config_text_;
+  const Conversion conversion_;
+  const std::vector<std::string> selected_;
+  const std::string fingerprint_;
+  SourceShards sources_;
+  ComputeOptions compute_;
+  ConvertOutcome outcome_;
+  Journal* journal_ = nullptr;
+  std::unique_ptr<AsyncIo> io_;
+  std::unique_ptr<Pipeline> pipeline_;
+  std::optional<TensorCatalog> verify_source_;
+};
+
+// A finished checkpoint of the same job: nothing to do but to tidy up what a kill between the last two steps
+// left.
+std::optional<ConvertOutcome> ConversionJob::find_completed() {
+  const fs::path report_path = options_.output / kReportFileName;
+  if (options_.overwrite || Journal::exists(options_.output) || !fs::exists(report_path) ||
+      !fs::exists(options_.output / kIndexFileName)) {
+    return std::nullopt;
+  }
+  std::optional<ConversionReport> report = report_from_json(read_small_file(report_path, kMaxConfigBytes));
+  if (!report || report->fingerprint != fingerprint_) return std::nullopt;
+  Journal::discard(options_.output);
+  ConvertOutcome outcome;
+  outcome.report = *std::move(report);
+  outcome.already_complete = true;
+  return outcome;
+}
+
+// --overwrite removes only what perigee made: the index first, so that nothing half deleted looks complete.
+void ConversionJob::clear_output() const {
+  const bool ours = Journal::exists(options_.output) || fs::exists(options_.output / kReportFileName);
+  if (!fs::exists(options_.output) || fs::is_empty(options_.output)) return;
+  if (!ours) {
+    fail(ErrorCode::kExists, "{} was not made by perigee; remove it yourself or choose another folder",
+         options_.output.string());
+  }
+  fs::remove(options_.output / kIndexFileName);
+  sync_directory(options_.output);
+  for (const fs::directory_entry& entry : fs::directory_iterator(options_.output))
+    fs::remove_all(entry.path());
+  sync_directory(options_.output);
+}
+
+// Shards of this rank that have no finished output yet.
+std::vector<std::string> ConversionJob::find_pending(const std::vector<std::string>& mine) {
+  std::vector<std::string> pending;
+  for (const std::string& name : mine) {
+    const bool has_source = fs::exists(options_.source / name);
+    std::optional<ShardRecord> record;
+    if (!has_source) {
+      record = journal_->find_finished(name, nullptr, options_.resume_check);
+    } else if (!options_.follow || is_complete_download(options_.source / name)) {
+      record = journal_->find_finished(name, &sources_.open(name)->meta, options_.resume_check);
+    }
+    if (record) {
+      ++outcome_.shards_resumed;
+    } else {
+      pending.push_back(name);
+    }
+  }
+  return pending;
+}
+
+void ConversionJob::check_free_space(const std::vector<std::string>& pending) {
+  if (options_.follow || options_.delete_source) return;  // found shard by shard when space is reserved
+  std::uint64_t needed = kSpareBytes;
+  for (const std::string& name : pending) needed += plan_checked(name).file_bytes;
+  struct statvfs status {};
+  if (::statvfs(options_.output.c_str(), &status) != 0) return;
+  const std::uint64_t free_bytes = static_cast<std::uint64_t>(status.f_bavail) * status.f_frsize;
+  if (free_bytes >= needed) return;
+  fail(ErrorCode::kNoSpace,
+       "{} has {} free, but the {} shards still to write need {}; free some space or use another disk",
+       options_.output.string(), format_bytes(free_bytes), pending.size(), format_bytes(needed));
+}
+
+void ConversionJob::convert_shards(const std::vector<std::string>& mine) {
+  std::vector<std::string> pending = find_pending(mine);
+  if (pending.empty()) return;
+  check_free_space(pending);
+  io_ = make_async_io(options_.io);
+  pipeline_ = std::make_unique<Pipeline>(
+      *io_, PipelineOptions{options_.jobs, options_.io_depth, options_.memory_bytes, options_.cancel});
+  Progress progress("converting", planned_traffic(pending), options_.progress);
+  while (!pending.empty()) {
+    const std::size_t number = mine.size() - pending.size() + 1;
+    const std::string name = next_available(pending);
+    progress.set_detail(fmt::format("shard {}/{}", number, mine.size()));
+    convert_one(name, progress);
+  }
+  progress.finish();
+}
+
+// Bytes that progress will count: every source byte once, and both sides again when they are verified.
+std::uint64_t ConversionJob::planned_traffic(const std::vector<std::string>& pending) const {
+  std::uint64_t bytes = 0;
+  for (const std::string& name : pending) {
+    std::error_code error;
+    const std::uint64_t size = fs::file_size(options_.source / name, error);
+    if (error) continue;
+    bytes += options_.verify == VerifyMode::kFull ? size + 2 * size : size;
+  }
+  return bytes;
+}
+
+// Takes a shard out of `pending`; with --follow, waits for one whose download is complete.
+std::string ConversionJob::next_available(std::vector<std::string>& pending) {
+  const auto start = std::chrono::steady_clock::now();
+  for (;;) {
+    const auto ready = std::ranges::find_if(pending, [this](const std::string& name) {
+      return !options_.follow || is_complete_download(options_.source / name);
+    });
+    if (ready != pending.end()) {
+      std::string name = *ready;
+      pending.erase(ready);
+      return name;
+    }
+    if (options_.cancel != nullptr) options_.cancel->check();
+    if (seconds_since(start) > options_.wait_timeout_seconds) {
+      fail(ErrorCode::kNotFound, "no shard was completed for {}; {} and {} others are missing in {}",
+           format_duration(options_.wait_timeout_seconds), pending.front(), pending.size() - 1,
+           options_.source.string());
+    }
+    std::this_thread::sleep_for(kPollInterval);
+  }
+}
+
+void ConversionJob::convert_one(const std::string& name, Progress& progress) {
+  const ShardPlan plan = plan_checked(name);
+  const ShardHeader& source = plan.sources.front()->meta;
+  const fs::path partial = journal_->partial_path(name);
+  journal_->begin(name);
+  const auto start = std::chrono::steady_clock::now();
+  ShardRecord record;
+  // A verification hashes what it reads back; otherwise what is written is hashed on its way.
+  ShardResult result = convert_shard(*io_, *pipeline_, plan, compute_, partial,
+                                     options_.verify != VerifyMode::kFull, progress);
+  outcome_.convert_seconds += seconds_since(start);
+  try {
+    for (const std::shared_ptr<const OpenShard>& used : plan.sources)
+      check_unchanged(options_.source, used->meta);
+    record.sha256 =
+        options_.verify == VerifyMode::kNone ? result.sha256 : verify_partial(name, partial, progress);
+    if (record.sha256.empty()) record.sha256 = result.sha256;
+  } catch (...) {
+    fs::remove(partial);
+    throw;
+  }
+  record.file_name = name;
+  record.source_bytes = source.file_bytes;
+  record.source_modified_ns = source.modified_ns;
+  record.output_bytes = plan.file_bytes;
+  record.output_tensors = plan.outputs.size();
+  record.output_data_bytes = plan.file_bytes - plan.header.size();
+  record.fp8_tensors = plan.fp8_tensors;
+  record.probe = content_probe(partial);
+  record.verification = verify_mode_name(options_.verify);
+  record.modules = std::move(result.modules);
+  journal_->commit(record);
+  ++outcome_.shards_converted;
+  outcome_.source_bytes_read += source.file_bytes;
+  outcome_.output_bytes_written += plan.file_bytes;
+  if (options_.delete_source) delete_source_shard(plan);
+}
+
+// Other shards may still need this one when an expert is split over files; then it stays.
+void ConversionJob::delete_source_shard(const ShardPlan& plan) const {
+  const bool alone = std::ranges::all_of(
+      plan.sources, [&](const auto& used) { return used->meta.file_name == plan.file_name; });
+  if (!alone) {
+    log_warning("{} is kept: it holds parts of experts whose other parts are in other shards",
+                plan.file_name);
+    return;
+  }
+  fs::remove(options_.source / plan.file_name);
+}
+
+// Proves the written file against the source with the verifier's own decoding; returns its SHA-256 as read
+// back.
+std::string ConversionJob::verify_partial(const std::string& name, const fs::path& partial,
+                                          Progress& progress) {
+  const auto start = std::chrono::steady_clock::now();
+  VerifyOptions verify;
+  verify.cancel = options_.cancel;
+  verify.workers = options_.jobs;
+  verify.io_depth = options_.io_depth;
+  verify.hash = options_.verify == VerifyMode::kFull;
+  verify.sample_fraction = options_.verify == VerifyMode::kFull ? 1.0 : kSampleFraction;
+  verify.max_failures = 1;
+  if (!verify_source_) verify_source_.emplace(options_.source, load_checkpoint_index(options_.source));
+  OutputShard shard;
+  shard.path = partial;
+  shard.name = name;
+  shard.source_shard = name;
+  const ShardVerification result = verify_shard(*io_, *verify_source_, shard, verify, &progress);
+  outcome_.verify_seconds += seconds_since(start);
+  if (result.failures.count > 0) {
+    const std::string reason =
+        result.failures.kept.empty() ? "no detail" : result.failures.kept.front().message;
+    fail(ErrorCode::kMismatch,
+         "{} was written but is not what it must be when read back ({} differences): {}; check disk and "
+         "memory, then "
+         "run the command again",
+         name, result.failures.count, reason);
+  }
+  return result.sha256;
+}
+
+void ConversionJob::wait_for_other_ranks() {
+  if (options_.world_size == 1) return;
+  auto last_news = std::chrono::steady_clock::now();
+  std::size_t known = 0;
+  for (;;) {
+    std::vector<std::string> missing;
+    for (const std::string& name : selected_) {
+      if (!journal_->find_finished(name, nullptr, ResumeCheck::kProbe)) missing.push_back(name);
+    }
+    if (missing.empty()) return;
+    if (selected_.size() - missing.size() > known) {
+      known = selected_.size() - missing.size();
+      last_news = std::chrono::steady_clock::now();
+    }
+    if (seconds_since(last_news) > options_.wait_timeout_seconds) {
+      const auto position = std::ranges::find(selected_, missing.front()) - selected_.begin();
+      fail(ErrorCode::kNotFound,
+           "no shard was finished for {}: {} of rank {} and {} others are missing; start that rank again "
+           "with the "
+           "same options, then rank 0",
+           format_duration(options_.wait_timeout_seconds), missing.front(),
+           static_cast<unsigned>(position) % options_.world_size, missing.size() - 1);
+    }
+    if (options_.cancel != nullptr) options_.cancel->check();
+    std::this_thread::sleep_for(kPollInterval);
+  }
+}
+
+}  // namespace
+
+std::vector<ShardEstimate> estimate_conversion(const ConvertOptions& options) {
+  check_job_options(options);
+  return ConversionJob(options).estimate();
+}
+
+ConvertOutcome convert_checkpoint(const ConvertOptions& options) {
+  check_job_options(options);
+  return ConversionJob(options).run();
+}
+
+}  // namespace perigee
