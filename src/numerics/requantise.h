@@ -1,6 +1,7 @@
-// MXFP4 -> NVFP4 with rounding, bit for bit as the libraries do it. Because every source value is a nibble times a
-// power of two, a block's result depends only on (K - k, largest nibble of the block), so a method is a table of
-// block scale codes and 16-entry nibble maps, made once per scale-sharing set from exact scalar arithmetic.
+// MXFP4 -> NVFP4 with rounding, bit for bit as the libraries do it. Because every source value is a nibble
+// times a power of two, a block's result depends only on (K - k, largest nibble of the block), so a method is
+// a table of block scale codes and 16-entry nibble maps, made once per scale-sharing set from exact scalar
+// arithmetic.
 #pragma once
 
 #include <array>
@@ -13,11 +14,13 @@
 
 namespace perigee {
 
+struct Kernels;  // numerics/kernels.h
+
 enum class RequantMethod {
   kCompressedTensorsMinMax,  // memoryless_minmax: global = bf16(bf16(1/A) * 2688)
   kModelOptMax,              // scale_2 = A / 2688 in float
   kFourOverSix,              // global = 1536 / A, per block the better of amax/6 and amax/4
-  kSaturate,                 // the lossless cast, but blocks below its window are rounded onto the smallest scale
+  kSaturate,  // the lossless cast, but blocks below its window are rounded onto the smallest scale
 };
 
 struct RequantStats {
@@ -32,7 +35,8 @@ struct RequantStats {
   double norm_ratio() const;
 };
 
-// Everything needed to convert the modules of one scale-sharing set. Immutable after construction, thread safe.
+// Everything needed to convert the modules of one scale-sharing set. Immutable after construction, thread
+// safe.
 class Requantiser {
  public:
   // `set` is the sum of the scans of all modules that share the scale. With no active group the result is all
@@ -46,8 +50,12 @@ class Requantiser {
 
   // packed/scales as in expert_scan.h; packed_out like packed, blocks_out has 2 * scales.size() E4M3 bytes.
   // stats may be null; with stats the call is slower.
-  void convert(std::span<const std::byte> packed, std::span<const std::byte> scales, std::span<std::byte> packed_out,
-               std::span<std::byte> blocks_out, RequantStats* stats) const;
+  void convert(std::span<const std::byte> packed, std::span<const std::byte> scales,
+               std::span<std::byte> packed_out, std::span<std::byte> blocks_out, RequantStats* stats) const;
+  // The same with a chosen instruction set.
+  void convert(std::span<const std::byte> packed, std::span<const std::byte> scales,
+               std::span<std::byte> packed_out, std::span<std::byte> blocks_out, RequantStats* stats,
+               const Kernels& kernels) const;
   // One element at a time in the libraries' own order of operations; no tables.
   void convert_reference(std::span<const std::byte> packed, std::span<const std::byte> scales,
                          std::span<std::byte> packed_out, std::span<std::byte> blocks_out) const;
