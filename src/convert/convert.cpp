@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <thread>
 
@@ -387,6 +388,19 @@ void ConversionJob::wait_for_other_ranks() {
 std::vector<ShardEstimate> estimate_conversion(const ConvertOptions& options) {
   check_job_options(options);
   return ConversionJob(options).estimate();
+}
+
+std::string outcome_to_json(const ConvertOutcome& outcome) {
+  nlohmann::json document = nlohmann::json::parse(report_to_json(outcome.report));
+  document["run"] = {{"already_complete", outcome.already_complete},
+                     {"finalised", outcome.finalised},
+                     {"shards_converted", outcome.shards_converted},
+                     {"shards_resumed", outcome.shards_resumed},
+                     {"source_bytes_read", outcome.source_bytes_read},
+                     {"output_bytes_written", outcome.output_bytes_written},
+                     {"convert_seconds", outcome.convert_seconds},
+                     {"verify_seconds", outcome.verify_seconds}};
+  return document.dump(2) + "\n";
 }
 
 ConvertOutcome convert_checkpoint(const ConvertOptions& options) {

@@ -60,6 +60,9 @@ struct ConvertOutcome {
   double verify_seconds = 0;
 };
 
+// The report with the facts of this run (times, rates, what was resumed), as JSON.
+std::string outcome_to_json(const ConvertOutcome& outcome);
+
 // Throws Error; on kInterrupted and on I/O errors the same call resumes later.
 ConvertOutcome convert_checkpoint(const ConvertOptions& options);
 
