@@ -14,6 +14,7 @@
 
 #include "base/file.h"
 #include "checkpoint/dtype.h"
+#include "checkpoint/name_hash.h"
 
 namespace perigee {
 
@@ -43,10 +44,13 @@ struct SafetensorsHeader {
   std::uint64_t data_offset = 0;                // file position of the data buffer, 8 + N
   std::uint64_t data_bytes = 0;                 // size of the data buffer
   // Index into `tensors` by name.
-  std::unordered_map<std::string, std::size_t> by_name;
+  std::unordered_map<std::string, std::size_t, NameHash> by_name;
 
   const TensorInfo* find(const std::string& name) const;  // nullptr if absent
 };
+
+// Rules that need only the length: kCorrupt if N is larger than the format or the file allows.
+void check_header_length(std::uint64_t header_bytes, std::uint64_t file_bytes, const std::string& origin);
 
 // Parses the N header bytes. `file_bytes` is the size of the whole file; `origin` names it in errors.
 // Throws kCorrupt naming the file, the tensor and the rule that is broken.
@@ -72,8 +76,8 @@ struct SafetensorsFile {
 // Gives each tensor its byte range, in the order of the vector, without gaps. Returns the total.
 std::uint64_t assign_offsets(std::vector<TensorInfo>& tensors);
 
-// The first 8 + N bytes of a file with these tensors: length, compact JSON in the vector's order, padded with spaces so that
-// N is a multiple of 8. Offsets must have been assigned.
+// The first 8 + N bytes of a file with these tensors: length, compact JSON in the vector's order, padded with
+// spaces so that N is a multiple of 8. Offsets must have been assigned.
 std::string serialize_safetensors_header(std::span<const TensorInfo> tensors,
                                          const std::map<std::string, std::string>& metadata);
 
