@@ -12,8 +12,8 @@
 #include <system_error>
 
 #include "base/error.h"
-#include "base/version.h"
 #include "base/log.h"
+#include "base/version.h"
 #include "cli/command.h"
 #include "cli/signals.h"
 
