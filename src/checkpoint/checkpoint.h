@@ -23,8 +23,8 @@ struct ShardHeader {
   SafetensorsHeader header;
 };
 
-// Reads and checks one shard against the index: every tensor of the file is indexed to this file and vice versa.
-// kNotFound if the file is missing, kCorrupt naming the first tensor in which index and file disagree.
+// Reads and checks one shard against the index: every tensor of the file is indexed to this file and vice
+// versa. kNotFound if the file is missing, kCorrupt naming the first tensor in which index and file disagree.
 ShardHeader read_shard_header(const std::filesystem::path& checkpoint, const CheckpointIndex& index,
                               const std::string& file_name);
 
@@ -48,9 +48,10 @@ struct Inventory {
 };
 
 // What the tensors of one expert module are, whatever the manifest says.
-// kMxfp4: weight_packed + U8 (or F8_E8M0) weight_scale [out, in/32]; kNvfp4ModelOpt: weight U8 + F8_E4M3 [out, in/16] +
-// weight_scale_2; kNvfp4CompressedTensors: weight_packed + F8_E4M3 + weight_global_scale. kNone: no experts in this header.
-// kUnsupported naming the module for any other combination, kCorrupt if two modules disagree.
+// kMxfp4: weight_packed + U8 (or F8_E8M0) weight_scale [out, in/32]; kNvfp4ModelOpt: weight U8 + F8_E4M3
+// [out, in/16] + weight_scale_2; kNvfp4CompressedTensors: weight_packed + F8_E4M3 + weight_global_scale.
+// kNone: no experts in this header. kUnsupported naming the module for any other combination, kCorrupt if two
+// modules disagree.
 ExpertFormat detect_expert_format(const SafetensorsHeader& header, const std::string& origin);
 
 }  // namespace perigee
