@@ -3,6 +3,11 @@
 add_compile_options(-Wall -Wextra -Werror -Wshadow -Wnon-virtual-dtor -Wimplicit-fallthrough
                     -ffp-contract=off -fno-fast-math -fdiagnostics-color=auto)
 
+# g++ 12 sees overflows in inlined std::string code where there are none (GCC bugs 105329, 105651).
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict> -Wno-stringop-overflow -Wno-array-bounds)
+endif()
+
 if(PERIGEE_SANITIZE)
   add_compile_options(-fsanitize=${PERIGEE_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   add_link_options(-fsanitize=${PERIGEE_SANITIZE})

@@ -87,7 +87,8 @@ void add_running_options(CLI::App& command, ConvertArguments& arguments) {
   add_choice(command, "--resume-check", options.resume_check,
              {{"probe", ResumeCheck::kProbe}, {"full", ResumeCheck::kFull}},
              "How shards of an interrupted run are checked: probe: size and 64 places; full: SHA-256");
-  command.add_flag("--resume", "Resume an interrupted run; this is the default when there is one");
+  command.add_flag("--resume", options.resume_only,
+                   "Resume an interrupted run, which is the default; fail if there is none");
   command.add_flag("--overwrite", options.overwrite,
                    "Replace a checkpoint or journal that perigee made in OUT");
   command.add_flag("--follow", options.follow, "Convert each shard when its download is complete");

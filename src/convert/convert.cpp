@@ -91,6 +91,9 @@ class ConversionJob {
   ConvertOutcome run() {
     if (std::optional<ConvertOutcome> done = find_completed()) return *std::move(done);
     if (options_.overwrite) clear_output();
+    if (options_.resume_only && !Journal::exists(options_.output)) {
+      fail(ErrorCode::kNotFound, "{} holds no interrupted conversion to resume", options_.output.string());
+    }
     Journal journal(options_.output, fingerprint_, options_.rank);
     journal_ = &journal;
     const std::vector<std::string> mine = shards_of_rank(selected_, options_.rank, options_.world_size);
@@ -98,7 +101,7 @@ class ConversionJob {
     ConvertOutcome outcome = std::move(outcome_);
     if (options_.rank != 0) return outcome;
     wait_for_other_ranks();
-    outcome.report = finalise_checkpoint(options_, conversion_, report_frame(), journal, selected_);
+    outcome.report = finalise_checkpoint(options_, report_frame(), journal, selected_);
     outcome.finalised = true;
     journal.remove();
     return outcome;

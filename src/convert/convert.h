@@ -38,6 +38,7 @@ struct ConvertOptions {
   IoBackend io = IoBackend::kAuto;
   VerifyMode verify = VerifyMode::kFull;
   ResumeCheck resume_check = ResumeCheck::kProbe;
+  bool resume_only = false;  // fail if there is no interrupted run to resume
   bool overwrite = false;
   bool delete_source = false;          // each shard after its own full verification
   bool follow = false;                 // wait for shards that a download has yet to complete

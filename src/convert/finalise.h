@@ -3,9 +3,7 @@
 // bytes.
 #pragma once
 
-#include "checkpoint/config.h"
 #include "convert/convert.h"
-#include "convert/output_tensors.h"
 
 namespace perigee {
 
@@ -15,8 +13,7 @@ inline constexpr const char* kChecksumsFileName = "SHA256SUMS";
 
 // `report` has everything but the records' sums; `shards` are the finished files in index order, whose
 // records the journal holds. Returns the completed report.
-ConversionReport finalise_checkpoint(const ConvertOptions& options, const Conversion& conversion,
-                                     ConversionReport report, const Journal& journal,
-                                     const std::vector<std::string>& shards);
+ConversionReport finalise_checkpoint(const ConvertOptions& options, ConversionReport report,
+                                     const Journal& journal, const std::vector<std::string>& shards);
 
 }  // namespace perigee

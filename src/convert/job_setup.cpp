@@ -41,6 +41,9 @@ void check_combinations(const ConvertOptions& options) {
     fail(ErrorCode::kUsage,
          "--overwrite with several ranks would let one erase the work of another; empty the folder first");
   }
+  if (options.overwrite && options.resume_only) {
+    fail(ErrorCode::kUsage, "--overwrite starts anew and --resume goes on; choose one");
+  }
   if (options.policy.max_over == MaxOver::kAllNonzeroBytes &&
       (options.policy.method != Method::kCast || options.policy.over_span != OverSpan::kFail)) {
     fail(ErrorCode::kUsage, "--kmax all-nonzero-bytes goes only with --method cast --over-span fail");

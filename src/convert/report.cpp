@@ -41,13 +41,19 @@ void add_module(ConversionReport& report, const ModuleRecord& module) {
 }
 
 // K over the modules that have one; modules of zeros and transcoded ones do not.
-void add_exponent_range(ConversionReport& report, const ModuleRecord& module, bool& first) {
+void add_exponent_range(ConversionReport& report, const ModuleRecord& module) {
   if (std::ranges::all_of(module.span_histogram, [](std::uint64_t count) { return count == 0; })) return;
-  report.max_exponent_low =
-      first ? module.max_exponent : std::min(report.max_exponent_low, module.max_exponent);
-  report.max_exponent_high =
-      first ? module.max_exponent : std::max(report.max_exponent_high, module.max_exponent);
-  first = false;
+  const int k = module.max_exponent;
+  report.max_exponent_low = std::min(report.max_exponent_low.value_or(k), k);
+  report.max_exponent_high = std::max(report.max_exponent_high.value_or(k), k);
+}
+
+json exponent_to_json(std::optional<int> exponent) {
+  return exponent ? json(*exponent) : json(nullptr);
+}
+
+std::optional<int> exponent_from_json(const json& value) {
+  return value.is_null() ? std::nullopt : std::optional(value.get<int>());
 }
 
 // The plain counters and their names in the JSON, for writing and reading alike.
@@ -72,8 +78,8 @@ std::vector<std::pair<const char*, std::uint64_t*>> counters(ConversionReport& r
 json totals_to_json(ConversionReport report) {
   json totals = {{"modules_by_action", report.modules_by_action},
                  {"span_histogram", report.span_histogram},
-                 {"K_smallest", report.max_exponent_low},
-                 {"K_largest", report.max_exponent_high}};
+                 {"K_smallest", exponent_to_json(report.max_exponent_low)},
+                 {"K_largest", exponent_to_json(report.max_exponent_high)}};
   for (const auto& [key, field] : counters(report)) totals[key] = *field;
   return totals;
 }
@@ -85,27 +91,21 @@ bool ConversionReport::lossless() const {
          std::ranges::all_of(modules_by_action, [](const auto& entry) { return keeps_values(entry.first); });
 }
 
-void add_records(ConversionReport& report, std::vector<ShardRecord> records) {
-  std::ranges::sort(records, {}, &ShardRecord::file_name);
-  bool first = true;
-  report.verification = "full";
-  for (ShardRecord& record : records) {
-    ++report.shards;
-    report.tensors += record.output_tensors;
-    report.source_file_bytes += record.source_bytes;
-    report.output_file_bytes += record.output_bytes;
-    report.total_size += record.output_data_bytes;
-    report.fp8_tensors += record.fp8_tensors;
-    if (verification_rank(record.verification) > verification_rank(report.verification)) {
-      report.verification = record.verification;
-    }
-    for (const ModuleRecord& module : record.modules) {
-      add_module(report, module);
-      add_exponent_range(report, module, first);
-    }
-    record.modules = {};
-    report.records.push_back(std::move(record));
+void add_record(ConversionReport& report, ShardRecord record) {
+  const bool weaker = verification_rank(record.verification) > verification_rank(report.verification);
+  if (report.shards == 0 || weaker) report.verification = record.verification;
+  ++report.shards;
+  report.tensors += record.output_tensors;
+  report.source_file_bytes += record.source_bytes;
+  report.output_file_bytes += record.output_bytes;
+  report.total_size += record.output_data_bytes;
+  report.fp8_tensors += record.fp8_tensors;
+  for (const ModuleRecord& module : record.modules) {
+    add_module(report, module);
+    add_exponent_range(report, module);
   }
+  record.modules = {};
+  report.records.push_back(std::move(record));
 }
 
 std::string report_to_json(const ConversionReport& report) {
@@ -149,8 +149,8 @@ std::optional<ConversionReport> report_from_json(const std::string& text) {
     totals.at("modules_by_action").get_to(report.modules_by_action);
     totals.at("span_histogram").get_to(report.span_histogram);
     for (const auto& [key, field] : counters(report)) *field = totals.at(key).get<std::uint64_t>();
-    report.max_exponent_low = totals.at("K_smallest").get<int>();
-    report.max_exponent_high = totals.at("K_largest").get<int>();
+    report.max_exponent_low = exponent_from_json(totals.at("K_smallest"));
+    report.max_exponent_high = exponent_from_json(totals.at("K_largest"));
     return report;
   } catch (const json::exception&) {
     return std::nullopt;

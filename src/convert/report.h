@@ -41,17 +41,17 @@ struct ConversionReport {
   std::uint64_t byte_00_groups = 0;
   std::uint64_t byte_ff_groups = 0;
   std::array<std::uint64_t, kSpanBins> span_histogram{};
-  int max_exponent_low = 0;  // smallest and largest K of a module with values
-  int max_exponent_high = 0;
+  std::optional<int> max_exponent_low;  // smallest and largest K of a module with values
+  std::optional<int> max_exponent_high;
   std::uint64_t fp8_tensors = 0;
   std::string verification;          // "full", "sample" or "none": the weakest of any shard
-  std::vector<ShardRecord> records;  // sorted by file name, without their modules
+  std::vector<ShardRecord> records;  // in index order, without their modules
 
   bool lossless() const;
 };
 
-// `records` in any order. Module details are folded in and dropped.
-void add_records(ConversionReport& report, std::vector<ShardRecord> records);
+// Folds in one finished shard; its module details are summed and dropped.
+void add_record(ConversionReport& report, ShardRecord record);
 
 // conversion_report.json: indent 2, sorted keys, trailing newline.
 std::string report_to_json(const ConversionReport& report);
