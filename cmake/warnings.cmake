@@ -5,7 +5,7 @@ add_compile_options(-Wall -Wextra -Werror -Wshadow -Wnon-virtual-dtor -Wimplicit
 
 # g++ 12 sees overflows in inlined std::string code where there are none (GCC bugs 105329, 105651).
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-  add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict> -Wno-stringop-overflow -Wno-array-bounds)
+  add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict> -Wno-stringop-overflow -Wno-stringop-overread -Wno-array-bounds)
 endif()
 
 if(PERIGEE_SANITIZE)
@@ -16,8 +16,12 @@ endif()
 # Same file names in every build tree, so that ccache shares objects between checkouts.
 add_compile_options("-ffile-prefix-map=${CMAKE_SOURCE_DIR}=.")
 
+# ccache, where it is installed, shares objects between build trees and checkouts; it cannot share what was compiled
+# with a precompiled header, so then there are none.
 find_program(PERIGEE_CCACHE ccache)
 if(PERIGEE_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${PERIGEE_CCACHE})
-  set(CMAKE_C_COMPILER_LAUNCHER ${PERIGEE_CCACHE})
+  set(CMAKE_CXX_COMPILER_LAUNCHER
+      ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} CCACHE_NOHASHDIR=1 ${PERIGEE_CCACHE})
+  set(CMAKE_C_COMPILER_LAUNCHER ${CMAKE_CXX_COMPILER_LAUNCHER})
+  set(CMAKE_DISABLE_PRECOMPILE_HEADERS ON)
 endif()
