@@ -77,6 +77,7 @@ TEST(Fp8Blocks, EveryVariantEqualsTheDefinitionAtEveryShape) {
     for (const Kernels* kernels : available_kernels()) {
       const Quantised result = quantise(to_bytes(values), rows, columns, *kernels);
       for (std::uint64_t i = 0; i < values.size(); ++i) {
+        if (i % 97 != 0 && i + 1 != values.size()) continue;  // the search for the maximum is slow
         const std::uint64_t tile_row = i / columns / 128;
         const std::uint64_t tile_column = i % columns / 128;
         float largest = 0;
@@ -86,7 +87,6 @@ TEST(Fp8Blocks, EveryVariantEqualsTheDefinitionAtEveryShape) {
           }
         }
         const float scale = round_to_bf16(largest / 448.0f);
-        if (i % 97 != 0 && i + 1 != values.size()) continue;  // the search for the maximum is slow
         ASSERT_EQ(result.scales[tile_row * tiles(columns) + tile_column], scale);
         ASSERT_EQ(std::to_integer<int>(result.fp8[i]),
                   e4m3_encode(round_to_bf16(bf16_value(values[i]) / scale)))

@@ -346,9 +346,9 @@ TEST(FourOverSix, IsExactInsideTheWindowWhenTheLargestValueIsOneAndAHalfTimesAPo
 }
 
 // With the largest value 2^n exact scales are 1.5 * 2^e: two significant bits, of which E4M3 runs out
-// earlier.
-TEST(FourOverSix, IsExactOver13BinadesWhenTheLargestValueIsAPowerOfTwo) {
-  const std::pair<std::uint8_t, int> spans[] = {{6, 13}, {4, 14}, {2, 15}, {1, 16}};
+// earlier, 15 binades below a largest code of 6, in blocks whose own largest code is 3.
+TEST(FourOverSix, IsExactOver14BinadesWhenTheLargestValueIsAPowerOfTwo) {
+  const std::pair<std::uint8_t, int> spans[] = {{6, 14}, {4, 15}, {2, 16}, {1, 17}};
   for (const auto& [top_code, span] : spans) {
     double beyond = 0;
     for (unsigned seed = 0; seed < 20; ++seed) {
