@@ -1,8 +1,6 @@
 #include "checkpoint/block_view.h"
 
 #include <algorithm>
-#include <bit>
-#include <cmath>
 #include <cstring>
 #include <map>
 

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <set>
-#include <unordered_map>
-#include <unordered_set>
+#include <span>
+#include <system_error>
 
 #include "base/error.h"
 #include "checkpoint/index.h"

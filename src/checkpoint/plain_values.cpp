@@ -1,6 +1,5 @@
 #include "checkpoint/plain_values.h"
 
-#include <bit>
 #include <cmath>
 #include <cstring>
 

@@ -1,8 +1,12 @@
 // `perigee inspect`: what is in a checkpoint, one tensor's blocks, what conversion would need, how far apart
 // the scales lie.
 
+#include <cstdio>
+#include <filesystem>
 #include <map>
 #include <memory>
+#include <optional>
+#include <string>
 
 #include "base/error.h"
 #include "cli/command.h"

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "checkpoint/safetensors.h"
 #include "cli/inspect_views.h"

@@ -1,5 +1,8 @@
 // The default view of `perigee inspect`.
 
+#include <map>
+#include <utility>
+
 #include "base/progress.h"
 #include "cli/inspect_views.h"
 #include "cli/text_table.h"

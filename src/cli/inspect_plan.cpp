@@ -1,5 +1,7 @@
 // `perigee inspect --plan`: sizes, space and time.
 
+#include <utility>
+
 #include "base/progress.h"
 #include "cli/inspect_views.h"
 #include "cli/text_table.h"

@@ -1,5 +1,7 @@
 // `perigee inspect --spans`: will the lossless cast work, and what will kernels do with its scales.
 
+#include <utility>
+
 #include "base/progress.h"
 #include "cli/inspect_views.h"
 #include "cli/text_table.h"

@@ -2,6 +2,9 @@
 // convert/; here it is only written down.
 #pragma once
 
+#include <fmt/format.h>
+
+#include <cstddef>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>

@@ -1,5 +1,9 @@
 #include "convert/expert_map.h"
 
+#include <optional>
+#include <system_error>
+#include <utility>
+
 #include "base/error.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/tensor_name.h"

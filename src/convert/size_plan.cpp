@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <map>
-#include <unordered_map>
+#include <utility>
 
 #include "base/error.h"
 #include "checkpoint/safetensors.h"
@@ -158,30 +158,12 @@ LayoutPlan plan_target(const std::vector<Shard>& shards, const SourceForm& form,
   return plan;
 }
 
-std::vector<LayoutPlan> plan_targets(const std::vector<Shard>& shards, const SourceForm& form) {
-  const std::pair<Layout, Activations> all[] = {
-      {Layout::kModelOpt, Activations::kNone},
-      {Layout::kModelOpt, Activations::kPlaceholder},
-      {Layout::kCompressedTensors, Activations::kNone},
-      {Layout::kCompressedTensors, Activations::kPlaceholder},
-      {Layout::kNvidiaMixed, Activations::kPlaceholder},
-      {Layout::kMxfp4, Activations::kNone},
-  };
-  std::vector<LayoutPlan> targets;
-  for (const auto& [layout, activations] : all) {
-    if (layout == form.layout() && activations == form.activations()) continue;
-    targets.push_back(plan_target(shards, form, layout, activations));
-  }
-  return targets;
-}
-
 bool is_trunk(TensorClass tensor_class) {
   return tensor_class != TensorClass::kExpert && tensor_class != TensorClass::kProjector &&
          tensor_class != TensorClass::kVision && tensor_class != TensorClass::kUnknown;
 }
 
 void count_for_running(const std::vector<Shard>& shards, const K3Config& config, SizePlan& plan) {
-  std::uint64_t widest_expert_bytes = 0;
   for (const Shard& shard : shards) {
     for (const TensorInfo& tensor : shard.tensors) {
       const TensorName name = parse_tensor_name(tensor.name);
@@ -195,11 +177,23 @@ void count_for_running(const std::vector<Shard>& shards, const K3Config& config,
     }
   }
   plan.experts = plan.expert_modules / 3;
-  if (plan.experts > 0) widest_expert_bytes = plan.expert_bytes / plan.experts;
-  plan.expert_bytes_per_token = widest_expert_bytes * config.num_experts_per_token * config.moe_layers();
+  const std::uint64_t bytes_per_expert = plan.experts > 0 ? plan.expert_bytes / plan.experts : 0;
+  plan.expert_bytes_per_token = bytes_per_expert * config.num_experts_per_token * config.moe_layers();
 }
 
 }  // namespace
+
+std::span<const PlanTarget> all_targets() {
+  static constexpr PlanTarget kAll[] = {
+      {Layout::kModelOpt, Activations::kNone},
+      {Layout::kModelOpt, Activations::kPlaceholder},
+      {Layout::kCompressedTensors, Activations::kNone},
+      {Layout::kCompressedTensors, Activations::kPlaceholder},
+      {Layout::kNvidiaMixed, Activations::kPlaceholder},
+      {Layout::kMxfp4, Activations::kNone},
+  };
+  return kAll;
+}
 
 std::uint64_t LayoutPlan::largest_file() const {
   std::uint64_t largest = 0;
@@ -207,7 +201,8 @@ std::uint64_t LayoutPlan::largest_file() const {
   return largest;
 }
 
-SizePlan plan_sizes(const K3Config& config, const CheckpointIndex* index) {
+SizePlan plan_sizes(const K3Config& config, const CheckpointIndex* index,
+                    std::span<const PlanTarget> targets) {
   SizePlan plan;
   const SourceForm form = index ? form_of(*index) : SourceForm{};
   std::vector<Shard> shards = released_layout(config);
@@ -221,7 +216,10 @@ SizePlan plan_sizes(const K3Config& config, const CheckpointIndex* index) {
         fmt::format("the index says total_size {} but the tensors it names have {} bytes by config.json",
                     *index->total_size, plan.source.tensor_bytes));
   }
-  plan.targets = plan_targets(shards, form);
+  for (const auto& [layout, activations] : targets) {
+    if (layout == form.layout() && activations == form.activations()) continue;
+    plan.targets.push_back(plan_target(shards, form, layout, activations));
+  }
   count_for_running(shards, config, plan);
   return plan;
 }

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -53,8 +54,17 @@ struct SizePlan {
   std::vector<std::string> disagreements;
 };
 
+struct PlanTarget {
+  Layout layout;
+  Activations activations;
+};
+// Everything that `perigee convert` can write.
+std::span<const PlanTarget> all_targets();
+
 // `index` may be null: then the released placement is assumed. Tensors that the index lacks are left out, so
 // a partial checkpoint is planned as what it is.
-SizePlan plan_sizes(const K3Config& config, const CheckpointIndex* index);
+// A target that the source already is, is left out.
+SizePlan plan_sizes(const K3Config& config, const CheckpointIndex* index,
+                    std::span<const PlanTarget> targets = all_targets());
 
 }  // namespace perigee

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "numerics/e8m0.h"
 #include "numerics/lossless_cast.h"

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <bit>
-#include <cmath>
+#include <map>
 #include <memory>
+#include <tuple>
+#include <utility>
 
 #include "base/error.h"
 #include "base/pipeline.h"
