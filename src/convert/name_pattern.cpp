@@ -162,11 +162,13 @@ class PatternCompiler {
   }
 
   Fragment repeated_item(int depth) {
+    const bool is_anchor = peek() == '^' || peek() == '$';
     const Fragment item = single_item(depth);
     if (failed_ || at_end()) return item;
     const char sign = peek();
     if (sign == '{') return refuse();
     if (sign != '*' && sign != '+' && sign != '?') return item;
+    if (is_anchor) return refuse();  // Python: nothing to repeat
     ++position_;
     take('?');  // lazy: another preference, the same set of names
     if (!at_end() && (peek() == '*' || peek() == '+' || peek() == '?' || peek() == '{')) return refuse();

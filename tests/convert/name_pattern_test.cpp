@@ -87,7 +87,7 @@ TEST(NameRegex, UnderstandsRepetitionGroupsAndClasses) {
 
 TEST(NameRegex, RefusesWhatItDoesNotUnderstandInsteadOfGuessing) {
   for (const char* pattern : {"(?!experts).*", "(?=a)", "(?<n>a)", "a{2}", "\\bword", "(a)\\1", "(a", "a)",
-                              "[a", "*a", "a**", "a\\", "[z-a]", "a?{2}"}) {
+                              "[a", "*a", "a**", "a\\", "[z-a]", "a?{2}", "^*", "a$+"}) {
     EXPECT_FALSE(NamePattern::regex(pattern)) << pattern;
   }
   EXPECT_FALSE(NamePattern::regex(std::string(NamePattern::kMaxLength + 1, 'a')));
@@ -111,7 +111,7 @@ TEST(NameRegex, StaysRightWhenItForgetsStates) {
   ASSERT_TRUE(pattern);
   std::uint32_t random = 1;
   std::string name;
-  for (int i = 0; i < 3000; ++i) {
+  for (int i = 0; i < 400; ++i) {
     random = random * 1664525u + 1013904223u;
     name += (random >> 24) % 2 == 0 ? 'a' : 'b';
     const bool expected = name.size() >= 12 && name[name.size() - 12] == 'a';
