@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "convert/engine_matcher.h"
 #include "convert/verify_metadata.h"
 #include "convert/verify_pairing.h"
 #include "convert/verify_plan.h"
@@ -78,6 +79,7 @@ class CheckpointCheck {
   TensorCatalog source_;
   std::optional<TensorCatalog> output_;
   std::vector<std::string> files_;
+  std::vector<StoredModule> stored_;   // what an engine will be asked to load
   std::vector<VerifiedModule> alone_;  // w1 and w3 whose partner is in another file
   std::uint64_t tensor_bytes_ = 0;
   VerifyReport report_;
@@ -142,6 +144,8 @@ void CheckpointCheck::compare_with_index(const std::string& file) {
   } catch (const Error&) {
     return;  // verify_shard() has said what is wrong
   }
+  const std::vector<StoredModule> stored = stored_modules(shard->header.tensors);
+  stored_.insert(stored_.end(), stored.begin(), stored.end());
   const CheckpointIndex& index = output_->index();
   for (const TensorInfo& tensor : shard->header.tensors) {
     tensor_bytes_ += tensor.bytes();
@@ -161,7 +165,8 @@ void CheckpointCheck::compare_with_index(const std::string& file) {
 void CheckpointCheck::verify_shards() {
   std::uint64_t total = 0;
   for (const std::string& file : files_) total += fs::file_size(report_.output / file);
-  Progress progress("verify", report_.sampled ? 0 : total, options_.progress);
+  // Of a sample nobody knows beforehand how much is read.
+  Progress progress("verify", total, report_.sampled ? ProgressStyle::kOff : options_.progress);
   const std::unique_ptr<AsyncIo> io = make_async_io(options_.backend);
   for (std::size_t i = 0; i < files_.size(); ++i) {
     if (options_.cancel != nullptr) options_.cancel->check();
@@ -217,7 +222,7 @@ void CheckpointCheck::check_completeness() {
 void CheckpointCheck::check_surroundings() {
   const std::optional<std::uint64_t> total_size = output_->index().total_size;
   if (!total_size) {
-    report_.warnings.push_back("the index has no metadata.total_size");
+    report_.warnings.push_back(fmt::format("{} has no metadata.total_size", kIndexFileName));
   } else if (*total_size != tensor_bytes_) {
     add("index", kIndexFileName, "",
         fmt::format("{}: metadata.total_size is {}, the tensors have {} bytes", kIndexFileName, *total_size,
@@ -228,7 +233,12 @@ void CheckpointCheck::check_surroundings() {
   facts.has_experts = report_.output_format != ExpertFormat::kNone;
   facts.has_input_scales = report_.total.input_scales > 0;
   facts.has_fp8_attention = report_.fp8_tensors > 0;
-  check_manifests(report_.output, facts, report_.failures, report_.warnings);
+  if (facts.has_input_scales && report_.total.input_scales != report_.total.modules) {
+    add("input-scale", "", "",
+        fmt::format("{} of {} expert modules have an input scale; all or none must",
+                    report_.total.input_scales, report_.total.modules));
+  }
+  check_manifests(report_.output, facts, stored_, report_.failures, report_.warnings);
   std::map<std::string, std::string> computed;
   for (const ShardVerification& shard : report_.shards) computed[shard.file] = shard.sha256;
   report_.checksums_compared =

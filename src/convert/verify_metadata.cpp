@@ -35,9 +35,10 @@ std::string text_member(const Json& object, const char* key) {
 
 class ManifestCheck {
  public:
-  ManifestCheck(const std::filesystem::path& output, const TensorFacts& facts, FailureList& failures,
+  ManifestCheck(const std::filesystem::path& output, const TensorFacts& facts,
+                std::span<const StoredModule> stored, FailureList& failures,
                 std::vector<std::string>& warnings)
-      : output_(output), facts_(facts), failures_(failures), warnings_(warnings) {}
+      : output_(output), facts_(facts), stored_(stored), failures_(failures), warnings_(warnings) {}
 
   void run() {
     if (!load(kConfig, config_)) return;
@@ -55,6 +56,7 @@ class ManifestCheck {
     } else {
       check_modelopt(top, has_hf);
     }
+    check_engines(top.is_null() && has_hf ? hf_ : config_);
   }
 
  private:
@@ -202,8 +204,21 @@ class ManifestCheck {
     }
   }
 
+  void check_engines(const Json& manifest) {
+    const MatcherReport engines = check_exclusions(manifest, stored_);
+    if (!engines.clean()) {
+      std::uint64_t faults = engines.manifest_problems.size();
+      for (const std::uint64_t count : engines.counts) faults += count;
+      add(kConfig, "every module loaded as it is stored", fmt::format("{} module names misjudged", faults),
+          fmt::format("{}: {}", kConfig, engines.first_problem()));
+    }
+    for (const std::string& entry : engines.unchecked)
+      warnings_.push_back(fmt::format("{}: {}", kConfig, entry));
+  }
+
   const std::filesystem::path& output_;
   const TensorFacts& facts_;
+  std::span<const StoredModule> stored_;
   FailureList& failures_;
   std::vector<std::string>& warnings_;
   std::map<std::string, std::string> text_;
@@ -255,9 +270,10 @@ void add_checksum_failure(const std::string& name, std::string expected, std::st
 
 }  // namespace
 
-void check_manifests(const std::filesystem::path& output, const TensorFacts& facts, FailureList& failures,
+void check_manifests(const std::filesystem::path& output, const TensorFacts& facts,
+                     std::span<const StoredModule> stored, FailureList& failures,
                      std::vector<std::string>& warnings) {
-  ManifestCheck(output, facts, failures, warnings).run();
+  ManifestCheck(output, facts, stored, failures, warnings).run();
 }
 
 bool check_checksums(const std::filesystem::path& output, const std::map<std::string, std::string>& computed,

@@ -4,9 +4,11 @@
 
 #include <filesystem>
 #include <map>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "convert/engine_matcher.h"
 #include "convert/verify.h"
 
 namespace perigee::verifying {
@@ -19,8 +21,10 @@ struct TensorFacts {
   bool has_fp8_attention = false;
 };
 
-// Manifests and their agreement with the tensors.
-void check_manifests(const std::filesystem::path& output, const TensorFacts& facts, FailureList& failures,
+// Manifests, their agreement with the tensors, and whether vLLM and SGLang would load every module of
+// `stored` as what it is.
+void check_manifests(const std::filesystem::path& output, const TensorFacts& facts,
+                     std::span<const StoredModule> stored, FailureList& failures,
                      std::vector<std::string>& warnings);
 
 // Compares SHA256SUMS, if there is one, with `computed` (file name -> hash of what was read) and, for other
