@@ -1,0 +1,26 @@
+// What tests of whole conversions share: run one on a golden source, and compare folders.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <string>
+
+#include "convert/convert.h"
+#include "support/mini_safetensors.h"
+
+namespace perigee::test {
+
+inline std::filesystem::path golden(const std::string& name) {
+  return std::filesystem::path(PERIGEE_TEST_DATA) / "convert" / name;
+}
+
+// Quiet options for source -> output.
+ConvertOptions convert_options(const std::filesystem::path& source, const std::filesystem::path& output);
+
+// Every regular file below a folder: relative path -> bytes.
+std::map<std::string, std::string> folder_contents(const std::filesystem::path& folder);
+
+// Bytes with every nibble 8 (-0) replaced by 0, which is what ModelOpt stores.
+std::vector<std::byte> without_negative_zeros(std::vector<std::byte> nibbles);
+
+}  // namespace perigee::test
