@@ -69,12 +69,15 @@ bool explain_by_order_of_scales(const ModulePiece& piece, const ModuleNames& nam
                                 FailureList& failures) {
   if (!piece.whole || bad_count < 8 || bad_count * 16 < piece.blocks()) return false;
   std::array<std::int64_t, 256> surplus{};
+  std::uint64_t misplaced = 0;
   for (const CodePair& pair : histogram.pairs()) {
     const int expected = histogram.expected().code[pair.source_code];
     if (expected == kNoCode) return false;
+    if (expected != pair.output_code) misplaced += pair.blocks;
     surplus[static_cast<unsigned>(expected)] += static_cast<std::int64_t>(pair.blocks);
     surplus[pair.output_code] -= static_cast<std::int64_t>(pair.blocks);
   }
+  if (misplaced < bad_count) return false;
   if (std::any_of(surplus.begin(), surplus.end(), [](std::int64_t n) { return n != 0; })) return false;
   VerifyFailure failure;
   failure.check = "block-scale-order";

@@ -40,15 +40,16 @@ template <typename Find>
 ModuleParts locate_module(const std::string& module, const Find& find) {
   ModuleParts parts;
   parts.scales = find(module + ".weight_scale");
+  const LocatedTensor plain = find(module + ".weight");
   parts.packed = find(module + ".weight_packed");
-  if (!parts.packed) {
-    parts.packed = find(module + ".weight");
-    if (parts.packed) parts.format = ExpertFormat::kNvfp4ModelOpt;
-  } else if (find(module + ".weight_global_scale") ||
-             (parts.scales && parts.scales.info->dtype == DType::kF8E4M3)) {
-    parts.format = ExpertFormat::kNvfp4CompressedTensors;
-  } else {
-    parts.format = ExpertFormat::kMxfp4;
+  // With both there, the tensor scale decides; the other one is then reported as extra.
+  if (plain && (!parts.packed || find(module + ".weight_scale_2"))) {
+    parts.packed = plain;
+    parts.format = ExpertFormat::kNvfp4ModelOpt;
+  } else if (parts.packed) {
+    const bool is_nvfp4 =
+        find(module + ".weight_global_scale") || (parts.scales && parts.scales.info->dtype == DType::kF8E4M3);
+    parts.format = is_nvfp4 ? ExpertFormat::kNvfp4CompressedTensors : ExpertFormat::kMxfp4;
   }
   if (parts.format == ExpertFormat::kNone || parts.format == ExpertFormat::kMxfp4) return parts;
   parts.factor = find(module + part_names(parts.format).factor);
