@@ -2,12 +2,6 @@
 # A new file in a room needs no edit here. What a room may include is decided by tools/check_includes.py.
 function(perigee_room name)
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${name}/*.cpp)
-  if(NOT sources)  # TEMPORARY while rooms are being filled
-    add_library(perigee_${name} INTERFACE)
-    target_include_directories(perigee_${name} INTERFACE ${CMAKE_SOURCE_DIR}/src)
-    target_link_libraries(perigee_${name} INTERFACE ${ARGN})
-    return()
-  endif()
   add_library(perigee_${name} STATIC ${sources})
   target_include_directories(perigee_${name} PUBLIC ${CMAKE_SOURCE_DIR}/src)
   target_link_libraries(perigee_${name} PUBLIC ${ARGN})

@@ -20,7 +20,7 @@ FLOORS = {
     "synth": 4, "convert": 4, "experts": 4,
     "model": 5,
     "engine": 6,
-    "serve": 7, "proof": 7, "deploy": 7,
+    "serve": 7, "proof": 7, "deploy": 7, "bench": 7,
     "cli": 8,
 }
 

@@ -134,8 +134,8 @@ void register_inspect(CLI::App& app, CommandContext& context) {
       command
           ->add_option("--rate", options->rate,
                        "Speed of its disk, e.g. 2.5GB for 2.5 GB/s [measured for two seconds]")
-          ->transform(CLI::AsNumberWithUnit(std::map<std::string, double>{
-              {"", 1}, {"B", 1}, {"kB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"TB", 1e12}}))
+          ->transform(CLI::AsNumberWithUnit(
+              std::map<std::string, double>{{"B", 1}, {"kB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"TB", 1e12}}))
           ->check(CLI::PositiveNumber)
           ->type_name("BYTES/S")
           ->needs(plan)
