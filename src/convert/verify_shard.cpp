@@ -109,7 +109,8 @@ void compare_copy(const CopyWork& work, const Piece& piece, const PieceReads& re
   failure.file = work.output.shard->name;
   failure.tensor = tensor.name;
   failure.byte = piece.first + static_cast<std::uint64_t>(at.first - source.begin());
-  if (!tensor.shape.empty()) failure.row = *failure.byte / (tensor.bytes() / tensor.shape[0]);
+  const std::uint64_t row_bytes = tensor.shape.empty() ? 0 : tensor.bytes() / tensor.shape[0];
+  if (row_bytes > 0) failure.row = *failure.byte / row_bytes;  // rows of F4 may be less than a byte
   failure.expected = fmt::format("0x{:02x}", std::to_integer<unsigned>(*at.first));
   failure.found = fmt::format("0x{:02x}", std::to_integer<unsigned>(*at.second));
   failure.message =

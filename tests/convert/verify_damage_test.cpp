@@ -208,6 +208,22 @@ TEST(VerifyDamage, FlippedBitInATrunkTensor) {
   EXPECT_EQ(failure.file, kShard);
 }
 
+TEST(VerifyDamage, RowsOfLessThanAByteAreLocatedByTheirByte) {
+  const MiniTensor narrow{"F4", {4, 1}, {std::byte{0x12}, std::byte{0x34}}};
+  MemoryCheckpoint source = load_checkpoint("source"), output = cast_modelopt();
+  source.files.at(kShard)["narrow"] = output.files.at(kShard)["narrow"] = narrow;
+  output.tensor("narrow").data[1] = std::byte{0x35};
+  source.index_all();
+  output.index_all();
+  const TempDir folder;
+  source.write(folder / "source");
+  output.write(folder / "out");
+  const VerifyFailure failure = expect_failure(verify_folders(folder / "source", folder / "out"), "copy");
+  EXPECT_EQ(failure.tensor, "narrow");
+  EXPECT_EQ(failure.byte, 1u);
+  EXPECT_FALSE(failure.row.has_value());
+}
+
 TEST(VerifyDamage, WrongFp8ValueAndScale) {
   MemoryCheckpoint output = convert_mixed();
   MiniTensor& weight = output.tensor(kTrunk);
