@@ -1,5 +1,6 @@
 #include "convert/scale_policy.h"
 
+#include <algorithm>
 #include <functional>
 
 #include "base/error.h"
@@ -53,14 +54,20 @@ void refuse_overflow(std::span<const ScannedModule> modules, const Mxfp4Scan& se
   }
 }
 
-int largest_exponent(const Mxfp4Scan& set, MaxOver rule) {
-  if (rule == MaxOver::kAllNonzeroBytes) {
-    for (int byte = 254; byte > 0; --byte) {
-      if (set.active[byte] + set.zero[byte] > 0) return byte - kBias;
-    }
-    return 0;
+// ModelOpt's rule: every group counts whose byte is not 0x00, even a zero group, and a module without any
+// such byte counts as 2^0.
+int largest_byte_exponent(const Mxfp4Scan& module) {
+  for (int byte = 254; byte > 0; --byte) {
+    if (module.active[byte] + module.zero[byte] > 0) return byte - kBias;
   }
-  return set.any_active() ? set.max_exponent() : 0;
+  return 0;
+}
+
+int largest_exponent(std::span<const ScannedModule> modules, const Mxfp4Scan& set, MaxOver rule) {
+  if (rule == MaxOver::kActiveGroups) return set.any_active() ? set.max_exponent() : 0;
+  int largest = largest_byte_exponent(modules.front().scan);
+  for (const ScannedModule& module : modules) largest = std::max(largest, largest_byte_exponent(module.scan));
+  return largest;
 }
 
 [[noreturn]] void refuse_over_span(std::span<const ScannedModule> modules, const ScaleDecision& decision) {
@@ -89,7 +96,7 @@ ScaleDecision decide_scale(std::span<const ScannedModule> modules, const ScalePo
   for (const ScannedModule& module : modules) decision.set.add(module.scan);
   refuse_nan(modules, decision.set, policy.nan_scale);
   refuse_overflow(modules, decision.set);
-  decision.max_exponent = largest_exponent(decision.set, policy.max_over);
+  decision.max_exponent = largest_exponent(modules, decision.set, policy.max_over);
   if (decision.max_exponent < kMinMaxExponent) {
     fail(ErrorCode::kUnsupported,
          "{}: its largest scale is 2^{}, below 2^{}; the tensor scale would not be a normal float",

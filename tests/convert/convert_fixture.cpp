@@ -23,13 +23,11 @@ std::map<std::string, std::string> folder_contents(const std::filesystem::path& 
   return contents;
 }
 
-std::vector<std::byte> without_negative_zeros(std::vector<std::byte> nibbles) {
-  for (std::byte& pair : nibbles) {
-    auto low = pair & std::byte{0x0F};
-    auto high = pair & std::byte{0xF0};
-    if (low == std::byte{0x08}) low = std::byte{0};
-    if (high == std::byte{0x80}) high = std::byte{0};
-    pair = low | high;
+std::vector<std::byte> with_zeros_where_negative(std::vector<std::byte> nibbles,
+                                                 const std::vector<std::byte>& source) {
+  for (std::size_t i = 0; i < nibbles.size(); ++i) {
+    if ((source[i] & std::byte{0x0F}) == std::byte{0x08}) nibbles[i] &= std::byte{0xF0};
+    if ((source[i] & std::byte{0xF0}) == std::byte{0x80}) nibbles[i] &= std::byte{0x0F};
   }
   return nibbles;
 }

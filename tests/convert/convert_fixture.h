@@ -20,7 +20,8 @@ ConvertOptions convert_options(const std::filesystem::path& source, const std::f
 // Every regular file below a folder: relative path -> bytes.
 std::map<std::string, std::string> folder_contents(const std::filesystem::path& folder);
 
-// Bytes with every nibble 8 (-0) replaced by 0, which is what ModelOpt stores.
-std::vector<std::byte> without_negative_zeros(std::vector<std::byte> nibbles);
+// `nibbles` with 0 wherever the nibble of `source` is 8 (-0), which is what ModelOpt stores there.
+std::vector<std::byte> with_zeros_where_negative(std::vector<std::byte> nibbles,
+                                                 const std::vector<std::byte>& source);
 
 }  // namespace perigee::test
