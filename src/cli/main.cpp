@@ -6,9 +6,9 @@
 #include <cerrno>
 #include <cstdio>
 #include <exception>
-#include <iostream>
 #include <new>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <system_error>
 
 #include "base/error.h"
@@ -87,7 +87,10 @@ void report_error(ErrorCode code, const std::string& sentence, bool json) {
 
 int report_usage(const CLI::App& app, const CLI::ParseError& error, bool json) {
   if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success)) {
-    return app.exit(error);  // --help or --version
+    std::ostringstream text;  // of --help or --version
+    const int status = app.exit(error, text, text);
+    std::fputs(text.str().c_str(), stdout);
+    return status;
   }
   report_error(ErrorCode::kUsage, fmt::format("{}; see {} --help", error.what(), command_name(app)), json);
   return exit_status(ErrorCode::kUsage);
@@ -101,7 +104,7 @@ int run_command(CLI::App& app, int argc, char** argv, CommandContext& context, c
   try {
     app.parse(argc, argv);
     if (app.get_subcommands().empty()) {
-      std::cerr << app.help();
+      std::fputs(app.help().c_str(), stderr);
       return exit_status(ErrorCode::kUsage);
     }
     return context.exit_status;

@@ -75,8 +75,7 @@ class Errors(unittest.TestCase):
         self.assertRegex(result.stderr, r"\Aerror: [^\n]*no-such-folder[^\n]*\n\Z")
 
     def test_json_errors_are_one_object_wherever_the_flag_stands(self):
-        for arguments in (["--json-errors", "verify", "nothing-here", "nor-here"],
-                          ["verify", "nothing-here", "nor-here", "--json-errors"]):
+        for arguments in (["--json-errors", "inspect", "nothing-here"], ["inspect", "nothing-here", "--json-errors"]):
             result = perigee(*arguments)
             self.assertEqual(result.returncode, 1)
             error = json.loads(result.stderr)
