@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "convert/download_watch.h"
 #include "convert/finalise.h"
 #include "convert/job_setup.h"
 #include "convert/selection.h"
@@ -33,21 +34,6 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
 RequantMethod library_method(Layout layout) {
   return layout == Layout::kCompressedTensors ? RequantMethod::kCompressedTensorsMinMax
                                               : RequantMethod::kModelOptMax;
-}
-
-// A download in progress leaves marks beside the file or a file that is shorter than its header says.
-bool is_complete_download(const fs::path& shard) {
-  for (const char* suffix : {".aria2", ".incomplete", ".part", ".tmp"}) {
-    if (fs::exists(shard.string() + suffix)) return false;
-  }
-  if (!fs::exists(shard)) return false;
-  try {
-    read_safetensors_header(File::open_read(shard));
-    return true;
-  } catch (const Error& error) {
-    if (error.code() == ErrorCode::kCorrupt) return false;
-    throw;
-  }
 }
 
 const char* verify_mode_name(VerifyMode mode) {
@@ -139,7 +125,6 @@ class ConversionJob {
   void check_free_space(const std::vector<std::string>& pending);
   void convert_shards(const std::vector<std::string>& mine);
   std::vector<std::string> find_pending(const std::vector<std::string>& mine);
-  std::string next_available(std::vector<std::string>& pending);
   void convert_one(const std::string& name, Progress& progress);
   std::string verify_partial(const std::string& name, const fs::path& partial, Progress& progress);
   void delete_source_shard(const ShardPlan& plan) const;
@@ -236,7 +221,13 @@ void ConversionJob::convert_shards(const std::vector<std::string>& mine) {
   Progress progress("converting", planned_traffic(pending), options_.progress);
   while (!pending.empty()) {
     const std::size_t number = mine.size() - pending.size() + 1;
-    const std::string name = next_available(pending);
+    std::string name;
+    if (options_.follow) {
+      name = take_complete_download(options_.source, pending, options_.wait_timeout_seconds, options_.cancel);
+    } else {
+      name = pending.front();
+      pending.erase(pending.begin());
+    }
     progress.set_detail(fmt::format("shard {}/{}", number, mine.size()));
     convert_one(name, progress);
   }
@@ -253,28 +244,6 @@ std::uint64_t ConversionJob::planned_traffic(const std::vector<std::string>& pen
     bytes += options_.verify == VerifyMode::kFull ? size + 2 * size : size;
   }
   return bytes;
-}
-
-// Takes a shard out of `pending`; with --follow, waits for one whose download is complete.
-std::string ConversionJob::next_available(std::vector<std::string>& pending) {
-  const auto start = std::chrono::steady_clock::now();
-  for (;;) {
-    const auto ready = std::ranges::find_if(pending, [this](const std::string& name) {
-      return !options_.follow || is_complete_download(options_.source / name);
-    });
-    if (ready != pending.end()) {
-      std::string name = *ready;
-      pending.erase(ready);
-      return name;
-    }
-    if (options_.cancel != nullptr) options_.cancel->check();
-    if (seconds_since(start) > options_.wait_timeout_seconds) {
-      fail(ErrorCode::kNotFound, "no shard was completed for {}; {} and {} others are missing in {}",
-           format_duration(options_.wait_timeout_seconds), pending.front(), pending.size() - 1,
-           options_.source.string());
-    }
-    std::this_thread::sleep_for(kPollInterval);
-  }
 }
 
 void ConversionJob::convert_one(const std::string& name, Progress& progress) {
