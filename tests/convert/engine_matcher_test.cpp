@@ -200,7 +200,8 @@ TEST(EngineMatcher, CatchesEveryForgottenEntryOfOurList) {
 
 TEST(EngineMatcher, CatchesForgottenEntriesOfCompressedTensors) {
   const auto stored = modules(Layout::kCompressedTensors);
-  for (const json& entry : metadata(Layout::kCompressedTensors)["quantization_config"]["ignore"]) {
+  const json whole = metadata(Layout::kCompressedTensors);
+  for (const json& entry : whole.at("quantization_config").at("ignore")) {
     const MatcherReport report =
         check_exclusions(without_entry(Layout::kCompressedTensors, entry.get<std::string>()), stored);
     EXPECT_GT(report.count(MatcherFault::kLinearQuantised), 0u) << entry;
