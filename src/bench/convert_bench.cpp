@@ -69,7 +69,10 @@ class Bench {
     for (unsigned round = 0; round < options_.rounds; ++round) {
       step(result.copy, [this] { return copy(); });
       step(result.convert, [this] { return convert("none"); });
-      step(result.copy_compare, [this] { return sum(copy(), compare()); });
+      step(result.copy_compare, [this] {
+        const ChildCost copied = copy();  // before comparing: arguments have no order of evaluation
+        return sum(copied, compare());
+      });
       step(result.convert_verify, [this] { return convert("full"); });
     }
     return result;
