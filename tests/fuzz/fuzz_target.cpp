@@ -1,0 +1,9 @@
+// The libFuzzer entry of every target; PERIGEE_FUZZ_CHECK names the function of parser_checks.h under test.
+#include "fuzz/allocation_guard.h"
+#include "fuzz/parser_checks.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const perigee::fuzz::AllocationGuard guard(size);
+  perigee::fuzz::PERIGEE_FUZZ_CHECK({data, size});
+  return 0;
+}
