@@ -15,6 +15,7 @@
 #include "convert/job_setup.h"
 #include "convert/selection.h"
 #include "convert/shard_converter.h"
+#include "convert/sidecars.h"
 #include "convert/verify.h"
 
 namespace perigee {
@@ -82,6 +83,7 @@ class ConversionJob {
     }
     Journal journal(options_.output, fingerprint_, options_.rank);
     journal_ = &journal;
+    list_sidecars(options_.source);  // a broken link among them is better known now than after hours
     const std::vector<std::string> mine = shards_of_rank(selected_, options_.rank, options_.world_size);
     convert_shards(mine);
     ConvertOutcome outcome = std::move(outcome_);

@@ -204,16 +204,32 @@ class ManifestCheck {
     }
   }
 
+  // Experts taken for something else make a checkpoint useless. A float matrix that a list leaves out does
+  // harm only where the engine would quantise that layer at all, which lists made for one engine may rely on:
+  // a warning.
   void check_engines(const Json& manifest) {
     const MatcherReport engines = check_exclusions(manifest, stored_);
-    if (!engines.clean()) {
-      std::uint64_t faults = engines.manifest_problems.size();
-      for (const std::uint64_t count : engines.counts) faults += count;
-      add(kConfig, "every module loaded as it is stored", fmt::format("{} module names misjudged", faults),
-          fmt::format("{}: {}", kConfig, engines.first_problem()));
+    for (const MatcherFinding& finding : engines.findings) {
+      if (finding.fault == MatcherFault::kLinearQuantised) {
+        warnings_.push_back(
+            fmt::format("{}: {} ({} such names)", kConfig, finding.text, engines.count(finding.fault)));
+        break;
+      }
     }
-    for (const std::string& entry : engines.unchecked)
+    std::uint64_t faults = engines.manifest_problems.size();
+    std::string first = faults > 0 ? engines.manifest_problems.front() : "";
+    for (const MatcherFinding& finding : engines.findings) {
+      if (finding.fault == MatcherFault::kLinearQuantised) continue;
+      ++faults;
+      if (first.empty()) first = finding.text;
+    }
+    if (faults > 0) {
+      add(kConfig, "every module loaded as it is stored", "names that engines would misjudge",
+          fmt::format("{}: {}", kConfig, first));
+    }
+    for (const std::string& entry : engines.unchecked) {
       warnings_.push_back(fmt::format("{}: {}", kConfig, entry));
+    }
   }
 
   const std::filesystem::path& output_;
