@@ -1,6 +1,6 @@
-// The released layout computed from a config: every tensor with its name, type and shape, and the file it is in.
-// Used to plan without shards, to check shapes, and to make synthetic checkpoints. With the released config it
-// reproduces the release: 96 files, 497,220 tensors, 1,560,860,324,864 bytes.
+// The released layout computed from a config: every tensor with its name, type and shape, and the file it is
+// in. Used to plan without shards, to check shapes, and to make synthetic checkpoints. With the released
+// config it reproduces the release: 96 files, 497,220 tensors, 1,560,860,324,864 bytes.
 #pragma once
 
 #include <cstdint>

@@ -41,8 +41,9 @@ OutputTensor scalar(const std::string& module, const char* part, bool is_vector,
 
 void require_matrix(const TensorInfo& source, std::uint64_t columns_per_unit) {
   if (source.shape.size() == 2 && source.shape[1] % columns_per_unit == 0) return;
-  fail(ErrorCode::kUnsupported, "{} has shape {}; an expert tensor must be a matrix whose width is a multiple of {}",
-       source.name, shape_text(source.shape), columns_per_unit);
+  fail(ErrorCode::kUnsupported,
+       "{} has shape {}; an expert tensor must be a matrix whose width is a multiple of {}", source.name,
+       shape_text(source.shape), columns_per_unit);
 }
 
 // Shape of the target's block scales, from the source's.
@@ -73,7 +74,8 @@ void append_expert_outputs(const TensorInfo& source, const TensorName& name, con
     case Part::kWeight:
     case Part::kWeightPacked:
       require_matrix(source, kMxfp4Group / 2);
-      outputs.push_back({tensor(module + "." + names.packed, DType::kU8, source.shape), Recipe::kPackedNibbles});
+      outputs.push_back(
+          {tensor(module + "." + names.packed, DType::kU8, source.shape), Recipe::kPackedNibbles});
       return;
     case Part::kWeightScale:
       outputs.push_back(block_scales(source, conversion));
@@ -89,7 +91,8 @@ void append_expert_outputs(const TensorInfo& source, const TensorName& name, con
         outputs.push_back(scalar(module, names.input_scale, names.scalar_is_vector, Recipe::kInputScale));
       }
       return;
-    case Part::kOther: break;
+    case Part::kOther:
+      break;
   }
   fail(ErrorCode::kUnsupported, "{}: no layout has such a tensor in an expert", source.name);
 }
@@ -98,16 +101,18 @@ bool is_attention_linear(const TensorName& name) {
   return name.tensor_class == TensorClass::kKdaLinear || name.tensor_class == TensorClass::kMlaLinear;
 }
 
-void append_fp8_outputs(const TensorInfo& source, const TensorName& name, std::vector<OutputTensor>& outputs) {
+void append_fp8_outputs(const TensorInfo& source, const TensorName& name,
+                        std::vector<OutputTensor>& outputs) {
   if (source.dtype != DType::kBF16 || source.shape.size() != 2) {
-    fail(ErrorCode::kUnsupported, "{} is {} {}; layout nvidia-mixed makes FP8 only from BF16 matrices", source.name,
-         dtype_name(source.dtype), shape_text(source.shape));
+    fail(ErrorCode::kUnsupported, "{} is {} {}; layout nvidia-mixed makes FP8 only from BF16 matrices",
+         source.name, dtype_name(source.dtype), shape_text(source.shape));
   }
   const std::uint64_t row_tiles = (source.shape[0] + kFp8Tile - 1) / kFp8Tile;
   const std::uint64_t column_tiles = (source.shape[1] + kFp8Tile - 1) / kFp8Tile;
   outputs.push_back({tensor(source.name, DType::kF8E4M3, source.shape), Recipe::kFp8Weight});
-  outputs.push_back({tensor(std::string(name.module) + ".weight_scale", DType::kF32, {row_tiles, 1, column_tiles, 1}),
-                     Recipe::kFp8Scale});
+  outputs.push_back(
+      {tensor(std::string(name.module) + ".weight_scale", DType::kF32, {row_tiles, 1, column_tiles, 1}),
+       Recipe::kFp8Scale});
 }
 
 }  // namespace

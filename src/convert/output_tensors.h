@@ -1,5 +1,5 @@
-// The one rule that says which tensors a source tensor becomes. Planning, converting and inspecting all ask here, so
-// sizes, headers and bytes cannot disagree.
+// The one rule that says which tensors a source tensor becomes. Planning, converting and inspecting all ask
+// here, so sizes, headers and bytes cannot disagree.
 #pragma once
 
 #include <string>
@@ -36,8 +36,9 @@ struct OutputTensor {
   Recipe recipe = Recipe::kCopy;
 };
 
-// Outputs of `source`, in file order; empty when the target has no use for it (an input scale without activations).
-// kUnsupported naming the tensor when it cannot be converted (FP8 attention into another layout, odd widths).
+// Outputs of `source`, in file order; empty when the target has no use for it (an input scale without
+// activations). kUnsupported naming the tensor when it cannot be converted (FP8 attention into another
+// layout, odd widths).
 std::vector<OutputTensor> output_tensors(const TensorInfo& source, const Conversion& conversion);
 
 }  // namespace perigee

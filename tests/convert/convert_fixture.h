@@ -6,13 +6,10 @@
 #include <string>
 
 #include "convert/convert.h"
+#include "support/golden.h"
 #include "support/mini_safetensors.h"
 
 namespace perigee::test {
-
-inline std::filesystem::path golden(const std::string& name) {
-  return std::filesystem::path(PERIGEE_TEST_DATA) / "convert" / name;
-}
 
 // Quiet options for source -> output.
 ConvertOptions convert_options(const std::filesystem::path& source, const std::filesystem::path& output);

@@ -433,6 +433,19 @@ TEST(VerifyDamage, ExclusionListThatHidesTheExperts) {
   EXPECT_EQ(expect_failure(verify("source", output), "manifest").file, "config.json");
 }
 
+// A list made for one engine may leave out a layer that this engine never quantises.
+TEST(VerifyDamage, AnExcludeListThatLeavesOutAFloatMatrixIsAWarning) {
+  MemoryCheckpoint output = convert_by_golden("source", "cast_ct");
+  nlohmann::json& ignore = output.json["config.json"]["quantization_config"]["ignore"];
+  const std::size_t entries = ignore.size();
+  std::erase_if(ignore.get_ref<nlohmann::json::array_t&>(),
+                [](const nlohmann::json& entry) { return entry == "re:.*shared_experts.*"; });
+  ASSERT_EQ(ignore.size(), entries - 1);
+  const VerifyReport report = verify("source", output);
+  EXPECT_EQ(report.verdict, Verdict::kLossless) << messages(report);
+  EXPECT_NE(messages(report).find("shared_experts"), std::string::npos) << messages(report);
+}
+
 TEST(VerifyDamage, ConfigThatIsNoJson) {
   const TempDir folder;
   cast_modelopt().write(folder.path());

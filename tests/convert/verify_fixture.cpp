@@ -118,10 +118,6 @@ void MemoryCheckpoint::write(const std::filesystem::path& folder) const {
   std::ofstream(folder / "model.safetensors.index.json") << index.dump(2) << "\n";
 }
 
-std::filesystem::path golden(const std::string& name) {
-  return std::filesystem::path(PERIGEE_TEST_DATA) / "convert" / name;
-}
-
 nlohmann::json expected_values() {
   return read_json(golden("expected.json"));
 }

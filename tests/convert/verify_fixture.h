@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "convert/verify.h"
+#include "support/golden.h"
 #include "support/mini_safetensors.h"
 #include "support/temp_dir.h"
 
@@ -29,7 +30,6 @@ struct MemoryCheckpoint {
   void write(const std::filesystem::path& folder) const;
 };
 
-std::filesystem::path golden(const std::string& name);
 nlohmann::json expected_values();
 
 MemoryCheckpoint load_checkpoint(const std::string& golden_name);
