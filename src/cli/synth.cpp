@@ -13,7 +13,7 @@ namespace perigee {
 namespace {
 
 constexpr const char* kExamples = R"(Examples:
-  perigee synth tiny                                        less than 1 MB, in a moment
+  perigee synth tiny                                        about 2 MB, in a moment
   perigee synth small --preset small --seed 7               about 180 MB
   perigee synth slice --preset slice                        K3's real widths, about 8 GB
   perigee synth shard --preset k3 --shards 12               one real-size shard of 17 GB

@@ -19,7 +19,7 @@
 namespace perigee {
 
 enum class SynthPreset {
-  kTiny,   // under 1 MB, 4 layers, 8 experts each
+  kTiny,   // about 2 MB, 4 layers, 8 experts each
   kSmall,  // about 180 MB, 8 layers, 64 experts each
   kSlice,  // K3's real widths, 4 layers, 64 experts each, small vocabulary: about 8 GB
   kK3,     // K3
