@@ -1,5 +1,6 @@
-// How a command plugs into the program: one file per command, each with a register_… function that main() calls.
-// A command parses its options, calls the library and returns an exit status; it contains no logic of its own.
+// How a command plugs into the program: one file per command, each with a register_… function that main()
+// calls. A command parses its options, calls the library and returns an exit status; it contains no logic of
+// its own.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -13,8 +14,8 @@ inline constexpr int kExitLossless = 0;
 inline constexpr int kExitLossy = 3;  // succeeded, but a value changed under an explicit policy
 
 struct CommandContext {
-  CancelToken& cancel;   // set by SIGINT and SIGTERM
-  int exit_status = 0;   // what main() returns if no error is thrown
+  CancelToken& cancel;  // set by SIGINT and SIGTERM
+  int exit_status = 0;  // what main() returns if no error is thrown
 };
 
 void register_synth(CLI::App& app, CommandContext& context);

@@ -2,6 +2,7 @@
 // the scales lie.
 
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -32,6 +33,14 @@ struct InspectOptions {
   double rate = 0;  // bytes per second
   unsigned jobs = 0;
 };
+
+// CLI11 wraps negative numbers around and has no short words for a range.
+std::string must_not_be_negative(const std::string& text) {
+  return text.starts_with('-') ? text + " is negative" : std::string();
+}
+std::string must_be_positive(const std::string& number) {
+  return std::strtod(number.c_str(), nullptr) > 0 ? std::string() : "the speed must be above zero";
+}
 
 void print(const InspectOptions& options, const Json& json, const std::string& text) {
   const std::string output =
@@ -113,7 +122,11 @@ void register_inspect(CLI::App& app, CommandContext& context) {
           ->type_name("NAME")
           ->group("One tensor");
   const auto add_number = [&](const char* name, std::uint64_t& value, const char* help) {
-    command->add_option(name, value, help)->type_name("N")->needs(tensor)->group("One tensor");
+    command->add_option(name, value, help)
+        ->check(must_not_be_negative)
+        ->type_name("N")
+        ->needs(tensor)
+        ->group("One tensor");
   };
   add_number("--row", options->block.row, "Row of the matrix [0]");
   add_number("--group", options->block.group, "First group of the row [0]");
@@ -136,7 +149,7 @@ void register_inspect(CLI::App& app, CommandContext& context) {
                        "Speed of its disk, e.g. 2.5GB for 2.5 GB/s [measured for two seconds]")
           ->transform(CLI::AsNumberWithUnit(
               std::map<std::string, double>{{"B", 1}, {"kB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"TB", 1e12}}))
-          ->check(CLI::PositiveNumber)
+          ->check(must_be_positive)
           ->type_name("BYTES/S")
           ->needs(plan)
           ->group("Plan");

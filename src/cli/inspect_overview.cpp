@@ -1,7 +1,9 @@
 // The default view of `perigee inspect`.
 
+#include <algorithm>
 #include <map>
 #include <utility>
+#include <vector>
 
 #include "base/progress.h"
 #include "cli/inspect_views.h"
@@ -52,22 +54,25 @@ std::string class_table(const CheckpointOverview& overview) {
   return table.text();
 }
 
+// Grouped by kind, notes last.
 std::string findings_section(const CheckpointOverview& overview, std::size_t shown) {
-  std::map<FindingKind, std::size_t> counts;
-  TextTable table({{"Finding"}, {""}});
-  for (const Finding& finding : overview.findings) {
-    if (counts[finding.kind]++ >= shown) continue;
-    table.add_row(
-        {(finding.harmless ? "note: " : "") + std::string(finding_kind_name(finding.kind)), finding.text});
-  }
-  for (const auto& [kind, count] : counts) {
-    if (count > shown) {
-      table.add_row(
-          {finding_kind_name(kind),
-           fmt::format("… and {} more of this kind; --all-findings lists them", with_commas(count - shown))});
+  std::map<std::pair<bool, FindingKind>, std::vector<const Finding*>> groups;
+  for (const Finding& finding : overview.findings)
+    groups[{finding.harmless, finding.kind}].push_back(&finding);
+  if (groups.empty()) return "Findings none\n";
+  std::string text = "Findings\n";
+  for (const auto& [key, findings] : groups) {
+    const auto& [harmless, kind] = key;
+    const std::string label = fmt::format("{}{}", finding_kind_name(kind), harmless ? " (note)" : "");
+    for (std::size_t i = 0; i < std::min(shown, findings.size()); ++i) {
+      text += fmt::format("  {:<14}  {}\n", label, findings[i]->text);
+    }
+    if (findings.size() > shown) {
+      text += fmt::format("  {:<14}  … and {} more of this kind; --all-findings lists them\n", label,
+                          with_commas(findings.size() - shown));
     }
   }
-  return overview.findings.empty() ? "Nothing odd was found.\n" : table.text();
+  return text;
 }
 
 Json totals_json(const ClassTotals& totals) {
@@ -84,9 +89,11 @@ std::string overview_text(const std::string& path, const CheckpointOverview& ove
     text += fmt::format("{:<9}{}\n", label, value);
   };
   line("Experts", format_text(overview));
-  line("", fmt::format("{} expert{}, {} modules, {} blocks of 32 weights", with_commas(inventory.experts),
-                       plural(inventory.experts), with_commas(inventory.expert_modules),
-                       with_commas(inventory.mxfp4_blocks)));
+  const std::string blocks = inventory.mxfp4_blocks > 0 ? fmt::format(", {} blocks of 32 weights",
+                                                                      with_commas(inventory.mxfp4_blocks))
+                                                        : "";
+  line("", fmt::format("{} expert{}, {} modules{}", with_commas(inventory.experts), plural(inventory.experts),
+                       with_commas(inventory.expert_modules), blocks));
   line("Layers", fmt::format("{} KDA, {} MLA; {} dense, {} MoE", overview.kda_layers, overview.mla_layers,
                              overview.dense_layers, overview.moe_layers));
   line("Shards",
@@ -95,6 +102,8 @@ std::string overview_text(const std::string& path, const CheckpointOverview& ove
   line("Tensors", fmt::format("{} in shards, {} in the index", with_commas(inventory.tensors),
                               with_commas(overview.indexed_tensors)));
   if (inventory.tensors > 0) text += '\n' + class_table(overview);
+  if (overview.shards_present == 0)
+    text += "\nNo shard is here; --plan needs only config.json and the index.\n";
   return text + '\n' + findings_section(overview, findings_shown);
 }
 

@@ -38,7 +38,8 @@ std::string size_table(const SizePlan& plan) {
     table.add_row({name, activations_name(layout.activations), with_commas(layout.tensors),
                    with_commas(layout.tensor_bytes), with_commas(layout.header_bytes),
                    with_commas(layout.index_bytes), with_commas(layout.total_bytes()),
-                   fmt::format("{:+.2f} %", 100 * change), with_commas(layout.largest_file())});
+                   &layout == &plan.source ? "" : fmt::format("{:+.2f} %", 100 * change),
+                   with_commas(layout.largest_file())});
   };
   add(plan.source, fmt::format("{} (source)", layout_name(plan.source.layout)));
   table.add_rule();

@@ -9,11 +9,11 @@
 #include <optional>
 #include <string>
 
+#include "base/disk_rate.h"
 #include "checkpoint/block_view.h"
 #include "checkpoint/overview.h"
-#include "convert/disk_rate.h"
 #include "convert/size_plan.h"
-#include "convert/span_survey.h"
+#include "survey/span_survey.h"
 
 namespace perigee {
 

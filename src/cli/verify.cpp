@@ -1,5 +1,5 @@
 // perigee verify: options, one screen for people, JSON for programs, the exit status; the work is
-// convert/verify.h.
+// verify/verify.h.
 #include <fmt/format.h>
 
 #include <fstream>
@@ -10,8 +10,8 @@
 #include "cli/choice.h"
 #include "cli/command.h"
 #include "cli/text_table.h"
-#include "convert/verify.h"
-#include "convert/verify_report.h"
+#include "verify/report.h"
+#include "verify/verify.h"
 
 namespace perigee {
 namespace {

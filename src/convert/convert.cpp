@@ -1,13 +1,12 @@
 #include "convert/convert.h"
 
-#include <sys/statvfs.h>
-
 #include <algorithm>
 #include <chrono>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <thread>
 
+#include "base/disk_rate.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "convert/download_watch.h"
@@ -16,7 +15,7 @@
 #include "convert/selection.h"
 #include "convert/shard_converter.h"
 #include "convert/sidecars.h"
-#include "convert/verify.h"
+#include "verify/verify.h"
 
 namespace perigee {
 namespace {
@@ -204,13 +203,11 @@ void ConversionJob::check_free_space(const std::vector<std::string>& pending) {
   if (options_.follow || options_.delete_source) return;  // found shard by shard when space is reserved
   std::uint64_t needed = kSpareBytes;
   for (const std::string& name : pending) needed += plan_checked(name).file_bytes;
-  struct statvfs status {};
-  if (::statvfs(options_.output.c_str(), &status) != 0) return;
-  const std::uint64_t free_bytes = static_cast<std::uint64_t>(status.f_bavail) * status.f_frsize;
-  if (free_bytes >= needed) return;
+  const std::uint64_t available = free_bytes(options_.output);
+  if (available >= needed) return;
   fail(ErrorCode::kNoSpace,
        "{} has {} free, but the {} shards still to write need {}; free some space or use another disk",
-       options_.output.string(), format_bytes(free_bytes), pending.size(), format_bytes(needed));
+       options_.output.string(), format_bytes(available), pending.size(), format_bytes(needed));
 }
 
 void ConversionJob::convert_shards(const std::vector<std::string>& mine) {

@@ -1,6 +1,6 @@
 // The lists that tell engines which modules of a converted checkpoint stayed unquantised. A forgotten entry
 // makes an engine read BF16 as packed FP4; one too broad makes it build 1.5 TB of experts as BF16. Whether a
-// list does its work is decided by engine_matcher.h, which must be asked before a checkpoint is published.
+// list does its work is decided by engines/matcher.h, which must be asked before a checkpoint is published.
 #pragma once
 
 #include <string>

@@ -5,10 +5,10 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/log.h"
-#include "convert/engine_matcher.h"
 #include "convert/metadata.h"
 #include "convert/model_card.h"
 #include "convert/sidecars.h"
+#include "engines/matcher.h"
 
 namespace perigee {
 namespace {

@@ -1,6 +1,6 @@
 // The names under which engines look up how a module is quantised: every released name of an expert bank or
 // an FP8 attention projection, the names of the modules that engines fuse from them, and the spellings that
-// engines build from those at load time. Used to write metadata, never to check it (engine_matcher.h has its
+// engines build from those at load time. Used to write metadata, never to check it (engines/matcher.h has its
 // own idea of engines).
 #pragma once
 
