@@ -1,4 +1,5 @@
-// Where the conversion goldens are: checkpoints and values made by compressed-tensors and ModelOpt. For tests only.
+// Where the conversion goldens are: checkpoints and values made by compressed-tensors and ModelOpt. For tests
+// only.
 #pragma once
 
 #include <filesystem>
