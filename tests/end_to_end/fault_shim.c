@@ -73,7 +73,7 @@ static const struct rule* fired(const char* call, const char* path) {
       nanosleep(&time, NULL);
     } else if (strcmp(rule->action, "kill") == 0) {
       kill(getpid(), SIGKILL);
-    } else {
+    } else if (found == NULL) {  // the first rule wins
       found = rule;
     }
   }
