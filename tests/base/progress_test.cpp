@@ -22,6 +22,16 @@ using ::testing::StartsWith;
 
 constexpr std::uint64_t kGiga = 1'000'000'000;
 
+// Until the writing end is closed (a terminal then gives EIO).
+std::string read_all(int fd) {
+  std::string text;
+  std::array<char, 4096> piece{};
+  for (ssize_t n = 0; (n = ::read(fd, piece.data(), piece.size())) > 0;) {
+    text.append(piece.data(), static_cast<std::size_t>(n));
+  }
+  return text;
+}
+
 // Everything that `work(progress)` prints to a pipe.
 template <typename Work>
 std::string printed_to_pipe(ProgressStyle style, std::uint64_t total, Work work) {
@@ -33,11 +43,7 @@ std::string printed_to_pipe(ProgressStyle style, std::uint64_t total, Work work)
     work(progress);
   }
   std::fclose(stream);
-  std::string text;
-  std::array<char, 4096> piece{};
-  for (ssize_t n = 0; (n = ::read(ends[0], piece.data(), piece.size())) > 0;) {
-    text.append(piece.data(), static_cast<std::size_t>(n));
-  }
+  const std::string text = read_all(ends[0]);
   ::close(ends[0]);
   return text;
 }
@@ -206,11 +212,8 @@ TEST(Progress, RedrawsOneLineOnATerminal) {
     progress.add(kGiga);
     progress.finish();
   }
-  std::array<char, 4096> bytes{};
-  const ssize_t n = ::read(terminal, bytes.data(), bytes.size());
-  ASSERT_GT(n, 0);
-  const std::string text(bytes.data(), static_cast<std::size_t>(n));
   std::fclose(stream);
+  const std::string text = read_all(terminal);
   ::close(terminal);
   EXPECT_THAT(text, StartsWith("\r\033[Kconvert  50.0 %  1.00 GB / 2.00 GB"));
   EXPECT_THAT(text, HasSubstr("\r\033[Kconvert 100.0 %  2.00 GB / 2.00 GB"));
