@@ -168,7 +168,8 @@ std::optional<ShardRecord> Journal::load(const std::string& file_name) const {
     if (object.at("fingerprint") != fingerprint_) return std::nullopt;
     return from_json(object);
   } catch (const json::exception&) {  // whose sentence would print the damaged bytes
-    log_warning("ignoring the damaged record {}; converting its shard again", record_path(file_name).string());
+    log_warning("ignoring the damaged record {}; converting its shard again",
+                record_path(file_name).string());
     return std::nullopt;
   }
 }
