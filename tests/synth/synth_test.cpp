@@ -145,8 +145,7 @@ TEST(Synth, ThePresetK3HasTheSizesOfTheRelease) {
   options.ghost = true;
   options.shards = {95};
   make_checkpoint(folder.path(), options);
-  // Every key that we write has the released value, but for the token ids, the code map and the index of it
-  // all.
+  // Every key that we write has the released value.
   const auto ours = nlohmann::json::parse(read_small_file(folder / "config.json", 1 << 20)).flatten();
   const auto theirs = nlohmann::json::parse(read_small_file(path, 1 << 20)).flatten();
   for (const auto& [key, value] : ours.items()) {
