@@ -14,7 +14,7 @@ class CancelToken {
   void cancel() noexcept { cancelled_.store(true, std::memory_order_relaxed); }
   bool cancelled() const noexcept { return cancelled_.load(std::memory_order_relaxed); }
   void check() const {
-    if (cancelled()) fail(ErrorCode::kInterrupted, "interrupted; run the same command again to resume");
+    if (cancelled()) fail(ErrorCode::kInterrupted, "interrupted");
   }
 
  private:

@@ -44,6 +44,29 @@ std::string Sha256::finish_hex() {
   return hex;
 }
 
+struct Xxh3::State {
+  XXH3_state_t* xxh = XXH3_createState();
+  State() {
+    if (xxh == nullptr || XXH3_64bits_reset(xxh) != XXH_OK) fail(ErrorCode::kInternal, "xxHash cannot start");
+  }
+  ~State() { XXH3_freeState(xxh); }
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+};
+
+Xxh3::Xxh3() : state_(std::make_unique<State>()) {}
+Xxh3::~Xxh3() = default;
+
+void Xxh3::update(std::span<const std::byte> bytes) {
+  if (XXH3_64bits_update(state_->xxh, bytes.data(), bytes.size()) != XXH_OK) {
+    fail(ErrorCode::kInternal, "xxHash update failed");
+  }
+}
+
+std::uint64_t Xxh3::value() const {
+  return XXH3_64bits_digest(state_->xxh);
+}
+
 std::string sha256_hex(std::span<const std::byte> bytes) {
   Sha256 hash;
   hash.update(bytes);

@@ -24,6 +24,21 @@ class Sha256 {
   std::unique_ptr<State> state_;
 };
 
+// xxHash3 of a stream; cheap enough to run beside everything else.
+class Xxh3 {
+ public:
+  Xxh3();
+  ~Xxh3();
+  Xxh3(const Xxh3&) = delete;
+  Xxh3& operator=(const Xxh3&) = delete;
+  void update(std::span<const std::byte> bytes);
+  std::uint64_t value() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
 std::string sha256_hex(std::span<const std::byte> bytes);
 std::uint64_t xxh3_64(std::span<const std::byte> bytes);
 

@@ -2,7 +2,10 @@
 
 namespace perigee {
 
-OrderedHasher::OrderedHasher() : thread_([this] { work(); }) {}
+OrderedHasher::OrderedHasher(bool with_sha256) {
+  if (with_sha256) sha256_.emplace();
+  thread_ = std::thread([this] { work(); });
+}
 
 OrderedHasher::~OrderedHasher() {
   {
@@ -20,10 +23,10 @@ void OrderedHasher::update(std::span<const std::byte> bytes, std::shared_ptr<voi
   changed_.notify_all();
 }
 
-std::string OrderedHasher::finish_hex() {
+StreamDigest OrderedHasher::finish() {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [this] { return pieces_.empty() && !busy_; });
-  return hash_.finish_hex();
+  return {xxh3_.value(), sha256_ ? sha256_->finish_hex() : ""};
 }
 
 void OrderedHasher::work() {
@@ -35,7 +38,8 @@ void OrderedHasher::work() {
     pieces_.pop_front();
     busy_ = true;
     lock.unlock();
-    hash_.update(piece.bytes);
+    xxh3_.update(piece.bytes);
+    if (sha256_) sha256_->update(piece.bytes);
     piece.keep_alive.reset();
     lock.lock();
     busy_ = false;

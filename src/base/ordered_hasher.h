@@ -1,10 +1,13 @@
-// SHA-256 of a stream on a thread of its own, so that hashing never holds up the disk or the workers.
+// Hashes of a stream on a thread of its own, so that hashing never holds up the disk or the workers: xxHash3
+// always, for comparing a stream with its second reading, and SHA-256, which costs as much as a slow disk,
+// where it is wanted.
 #pragma once
 
 #include <condition_variable>
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <thread>
@@ -13,18 +16,23 @@
 
 namespace perigee {
 
+struct StreamDigest {
+  std::uint64_t xxh3 = 0;
+  std::string sha256;  // 64 hex digits, or empty
+};
+
 class OrderedHasher {
  public:
-  OrderedHasher();
+  explicit OrderedHasher(bool with_sha256);
   ~OrderedHasher();
   OrderedHasher(const OrderedHasher&) = delete;
   OrderedHasher& operator=(const OrderedHasher&) = delete;
 
   // Bytes are hashed in the order of the calls. They must stay valid as long as a copy of `keep_alive`
-  // exists; an empty handle means that the caller guarantees it until finish_hex().
+  // exists; an empty handle means that the caller guarantees it until finish().
   void update(std::span<const std::byte> bytes, std::shared_ptr<void> keep_alive);
-  // Waits for everything and returns 64 hex digits; no further update() may follow.
-  std::string finish_hex();
+  // Waits for everything; no further update() may follow.
+  StreamDigest finish();
 
  private:
   struct Piece {
@@ -33,7 +41,8 @@ class OrderedHasher {
   };
   void work();
 
-  Sha256 hash_;
+  Xxh3 xxh3_;
+  std::optional<Sha256> sha256_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Piece> pieces_;

@@ -48,7 +48,7 @@ struct Task {
 struct PipelineOptions {
   unsigned workers = 0;                       // 0 = number of CPUs
   unsigned io_depth = 4;                      // tasks whose reads are under way at once
-  std::uint64_t memory_bytes = 512ull << 20;  // at least one slot is always made
+  std::uint64_t memory_bytes = 320ull << 20;  // at least one slot is always made
   const CancelToken* cancel = nullptr;
 };
 

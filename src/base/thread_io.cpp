@@ -52,12 +52,10 @@ class ThreadIo final : public AsyncIo {
       const ssize_t n = is_write ? ::pwrite(fd, buffer + result.bytes, length - result.bytes, position)
                                  : ::pread(fd, buffer + result.bytes, length - result.bytes, position);
       if (n < 0 && (errno == EINTR || errno == EAGAIN)) continue;
-      if (n < 0) result.error = errno;
+      if (n < 0 && !is_end_of_direct_file(errno, is_write, result.bytes)) result.error = errno;
       if (n == 0 && is_write) result.error = ENOSPC;
       if (n <= 0) break;
       result.bytes += static_cast<std::uint64_t>(n);
-      // The end of the file: continuing a direct read from an unaligned offset would fail.
-      if (!is_write && result.bytes % 512 != 0) break;
     }
     return result;
   }

@@ -142,7 +142,10 @@ class UringIo final : public AsyncIo {
         submit(operation);
         return;
       }
-      result.error = transferred < 0 ? -transferred : 0;
+      if (transferred < 0 &&
+          !is_end_of_direct_file(-transferred, operation->is_write, operation->done_bytes)) {
+        result.error = -transferred;
+      }
       if (operation->is_write && transferred == 0 && operation->length > 0) result.error = ENOSPC;
       result.bytes = operation->done_bytes;
     }
@@ -156,14 +159,12 @@ class UringIo final : public AsyncIo {
     idle_.notify_all();
   }
 
-  // Adds what was transferred; true if the rest must be asked for again. A direct read that meets the end of
-  // the file stops there: asking again from an unaligned offset would fail.
+  // Adds what was transferred; true if the rest must be asked for again.
   static bool should_continue(Operation& operation, int transferred) {
     if (transferred == -EINTR || transferred == -EAGAIN) return true;
     if (transferred <= 0) return false;
     operation.done_bytes += static_cast<std::uint64_t>(transferred);
-    if (operation.done_bytes == operation.length) return false;
-    return operation.is_write || operation.done_bytes % 512 == 0;
+    return operation.done_bytes < operation.length;
   }
 
   const unsigned depth_;

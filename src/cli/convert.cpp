@@ -27,7 +27,7 @@ struct ConvertArguments {
   ConvertOptions options;
   std::string shards, layers;
   std::string report_file;
-  double memory_gb = 0.5;
+  double memory_gb = 0.336;
   bool dry_run = false;
   bool json = false;
 };
@@ -82,7 +82,7 @@ void add_running_options(CLI::App& command, ConvertArguments& arguments) {
              {{"auto", IoBackend::kAuto}, {"io_uring", IoBackend::kUring}, {"threads", IoBackend::kThreads}},
              "How to talk to the disk");
   command.add_option("--memory", arguments.memory_gb, "Buffer memory in GB")
-      ->default_str("0.5")
+      ->default_str("0.336")
       ->check(CLI::Range(0.05, 1024.0));
   add_choice(command, "--resume-check", options.resume_check,
              {{"probe", ResumeCheck::kProbe}, {"full", ResumeCheck::kFull}},
@@ -152,6 +152,12 @@ void print_rates(const ConvertOutcome& outcome) {
                          format_bytes(static_cast<std::uint64_t>(traffic / outcome.verify_seconds))));
 }
 
+void print_error(const char* label, const ErrorSums& error) {
+  if (error.elements == 0) return;
+  print_line(label, fmt::format("relative RMSE {:.6f}, cosine {:.6f}, over {} weights", error.relative_rmse(),
+                                error.cosine(), with_commas(error.elements)));
+}
+
 void print_report(const ConvertOptions& options, const ConvertOutcome& outcome) {
   const ConversionReport& report = outcome.report;
   fmt::print("{} -> {}\n", options.source.string(), options.output.string());
@@ -165,6 +171,8 @@ void print_report(const ConvertOptions& options, const ConvertOutcome& outcome) 
   print_line("blocks of 32", fmt::format("{}, values kept in {}", with_commas(report.groups),
                                          with_commas(report.groups_kept)));
   if (report.fp8_tensors > 0) print_line("FP8 tensors", with_commas(report.fp8_tensors));
+  print_error("rounding error", report.expert_error);
+  print_error("FP8 error", report.fp8_error);
   if (report.marlin_unsafe_blocks > 0) {
     print_line("run time",
                fmt::format("Marlin kernels would flush {} blocks of 16 to zero (scale below 2^-6)",

@@ -127,7 +127,8 @@ class ConversionJob {
   void convert_shards(const std::vector<std::string>& mine);
   std::vector<std::string> find_pending(const std::vector<std::string>& mine);
   void convert_one(const std::string& name, Progress& progress);
-  std::string verify_partial(const std::string& name, const fs::path& partial, Progress& progress);
+  void verify_partial(const std::string& name, const fs::path& partial, std::uint64_t written,
+                      ShardRecord& record, Progress& progress);
   void delete_source_shard(const ShardPlan& plan) const;
   void wait_for_other_ranks();
   std::uint64_t planned_traffic(const std::vector<std::string>& pending) const;
@@ -192,6 +193,10 @@ std::vector<std::string> ConversionJob::find_pending(const std::vector<std::stri
     }
     if (record) {
       ++outcome_.shards_resumed;
+      // A run that died between a shard's last step and the deletion of its source.
+      if (has_source && options_.delete_source && record->verification == "full") {
+        delete_source_shard(plan_checked(name));
+      }
     } else {
       pending.push_back(name);
     }
@@ -233,14 +238,15 @@ void ConversionJob::convert_shards(const std::vector<std::string>& mine) {
   progress.finish();
 }
 
-// Bytes that progress will count: every source byte once, and both sides again when they are verified.
+// Bytes that progress will count: every source byte once, and every output byte (nearly as many) when it is
+// verified.
 std::uint64_t ConversionJob::planned_traffic(const std::vector<std::string>& pending) const {
   std::uint64_t bytes = 0;
   for (const std::string& name : pending) {
     std::error_code error;
     const std::uint64_t size = fs::file_size(options_.source / name, error);
     if (error) continue;
-    bytes += options_.verify == VerifyMode::kFull ? size + 2 * size : size;
+    bytes += options_.verify == VerifyMode::kFull ? 2 * size : size;
   }
   return bytes;
 }
@@ -252,21 +258,16 @@ void ConversionJob::convert_one(const std::string& name, Progress& progress) {
   journal_->begin(name);
   const auto start = std::chrono::steady_clock::now();
   ShardRecord record;
-  ShardResult result = convert_shard(*io_, *pipeline_, plan, compute_, partial, true, progress);
+  // A full verification computes the SHA-256 from what it reads back; otherwise it is that of what was
+  // written.
+  const bool full = options_.verify == VerifyMode::kFull;
+  ShardResult result = convert_shard(*io_, *pipeline_, plan, compute_, partial, !full, progress);
   outcome_.convert_seconds += seconds_since(start);
   try {
-    for (const std::shared_ptr<const OpenShard>& used : plan.sources)
-      check_unchanged(options_.source, used->meta);
-    record.sha256 =
-        options_.verify == VerifyMode::kNone ? result.sha256 : verify_partial(name, partial, progress);
-    if (record.sha256.empty()) record.sha256 = result.sha256;
-    // Covers what a verification only hashes, and a bit that was wrong in just one of two reads.
-    if (record.sha256 != result.sha256) {
-      fail(ErrorCode::kMismatch,
-           "{} has another SHA-256 when read back than when it was written; check disk and memory, then run "
-           "the command again",
-           partial.string());
-    }
+    for (const auto& used : plan.sources) check_unchanged(options_.source, used->meta);
+    record.sha256 = result.digest.sha256;
+    if (options_.verify != VerifyMode::kNone)
+      verify_partial(name, partial, result.digest.xxh3, record, progress);
   } catch (...) {
     fs::remove(partial);
     throw;
@@ -300,17 +301,19 @@ void ConversionJob::delete_source_shard(const ShardPlan& plan) const {
   fs::remove(options_.source / plan.file_name);
 }
 
-// Proves the written file against the source with the verifier's own decoding; returns its SHA-256 as read
-// back.
-std::string ConversionJob::verify_partial(const std::string& name, const fs::path& partial,
-                                          Progress& progress) {
+// Proves the written file against the source with the verifier's own decoding. `written` is the hash of what
+// was written; a full verification puts its SHA-256 and the measured errors into the record.
+void ConversionJob::verify_partial(const std::string& name, const fs::path& partial, std::uint64_t written,
+                                   ShardRecord& record, Progress& progress) {
   const auto start = std::chrono::steady_clock::now();
+  const bool full = options_.verify == VerifyMode::kFull;
   VerifyOptions verify;
   verify.cancel = options_.cancel;
   verify.workers = options_.jobs;
   verify.io_depth = options_.io_depth;
-  verify.hash = options_.verify == VerifyMode::kFull;
-  verify.sample_fraction = options_.verify == VerifyMode::kFull ? 1.0 : kSampleFraction;
+  verify.memory_bytes = options_.memory_bytes;
+  verify.hash = full;
+  verify.sample_fraction = full ? 1.0 : kSampleFraction;
   verify.max_failures = 1;
   if (!verify_source_) verify_source_.emplace(options_.source, load_checkpoint_index(options_.source));
   OutputShard shard;
@@ -319,16 +322,22 @@ std::string ConversionJob::verify_partial(const std::string& name, const fs::pat
   shard.source_shard = name;
   const ShardVerification result = verify_shard(*io_, *verify_source_, shard, verify, &progress);
   outcome_.verify_seconds += seconds_since(start);
-  if (result.failures.count > 0) {
-    const std::string reason =
-        result.failures.kept.empty() ? "no detail" : result.failures.kept.front().message;
+  std::string reason = result.failures.kept.empty() ? "" : result.failures.kept.front().message;
+  // The hash covers what a verification only hashes, and a bit that was wrong in just one of two reads.
+  if (full && reason.empty() && result.xxh3 != written) reason = "the hash of the file is another";
+  if (!reason.empty()) {
     fail(ErrorCode::kMismatch,
-         "{} was written but is not what it must be when read back ({} differences): {}; check disk and "
-         "memory, then "
-         "run the command again",
-         name, result.failures.count, reason);
+         "{} was written but is not what it must be when read back: {}; check disk and memory, then run the "
+         "command "
+         "again",
+         name, reason);
   }
-  return result.sha256;
+  if (!full) return;
+  record.sha256 = result.sha256;
+  for (const VerifiedModule& module : result.modules) {
+    if (module.measured && module.changed_blocks16 > 0) record.expert_error.add(module.error);
+  }
+  for (const VerifiedFp8& tensor : result.fp8) record.fp8_error.add(tensor.error);
 }
 
 void ConversionJob::wait_for_other_ranks() {
@@ -338,7 +347,7 @@ void ConversionJob::wait_for_other_ranks() {
   for (;;) {
     std::vector<std::string> missing;
     for (const std::string& name : selected_) {
-      if (!journal_->find_finished(name, nullptr, ResumeCheck::kProbe)) missing.push_back(name);
+      if (!journal_->is_in_place(name)) missing.push_back(name);
     }
     if (missing.empty()) return;
     if (selected_.size() - missing.size() > known) {

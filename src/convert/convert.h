@@ -34,7 +34,7 @@ struct ConvertOptions {
   // How the work is done; no influence on the bytes.
   unsigned jobs = 0;  // worker threads, 0 = number of CPUs
   unsigned io_depth = 4;
-  std::uint64_t memory_bytes = 512ull << 20;
+  std::uint64_t memory_bytes = 320ull << 20;
   IoBackend io = IoBackend::kAuto;
   VerifyMode verify = VerifyMode::kFull;
   ResumeCheck resume_check = ResumeCheck::kProbe;

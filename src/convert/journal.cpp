@@ -55,6 +55,8 @@ json to_json(const ShardRecord& record, const std::string& fingerprint) {
           {"fp8_tensors", record.fp8_tensors},
           {"sha256", record.sha256},
           {"probe", record.probe},
+          {"expert_error", error_to_json(record.expert_error)},
+          {"fp8_error", error_to_json(record.fp8_error)},
           {"verification", record.verification},
           {"modules", std::move(modules)}};
 }
@@ -70,6 +72,8 @@ ShardRecord from_json(const json& object) {
   record.fp8_tensors = object.at("fp8_tensors").get<std::uint64_t>();
   record.sha256 = object.at("sha256").get<std::string>();
   record.probe = object.at("probe").get<std::string>();
+  record.expert_error = error_from_json(object.at("expert_error"));
+  record.fp8_error = error_from_json(object.at("fp8_error"));
   record.verification = object.at("verification").get<std::string>();
   for (const json& module : object.at("modules")) record.modules.push_back(module_from_json(module));
   return record;
@@ -195,6 +199,12 @@ std::optional<ShardRecord> Journal::find_finished(const std::string& file_name, 
   }
   if (!in_place) rename_durably(path, final_path);
   return record;
+}
+
+bool Journal::is_in_place(const std::string& file_name) const {
+  const std::optional<ShardRecord> record = load(file_name);
+  std::error_code missing;
+  return record && fs::file_size(output_ / file_name, missing) == record->output_bytes && !missing;
 }
 
 void Journal::begin(const std::string& file_name) const {

@@ -17,6 +17,7 @@
 #include "base/file.h"
 #include "checkpoint/checkpoint.h"
 #include "convert/module_record.h"
+#include "verify/verify.h"
 
 namespace perigee {
 
@@ -31,6 +32,8 @@ struct ShardRecord {
   std::string sha256;                   // of the output file
   std::string probe;                    // content_probe() of the output file
   std::string verification;             // "full", "sample", "none"
+  ErrorSums expert_error;               // of modules that were rounded, measured by a full verification
+  ErrorSums fp8_error;                  // of FP8 tensors
   std::vector<ModuleRecord> modules;
 };
 
@@ -59,6 +62,10 @@ class Journal {
   // interrupted rename. `source` is null when the source is known to be gone (deleted after verification).
   std::optional<ShardRecord> find_finished(const std::string& file_name, const ShardHeader* source,
                                            ResumeCheck check) const;
+
+  // True if another process of the same job has this shard recorded and in place: cheap, and leaves
+  // everything alone.
+  bool is_in_place(const std::string& file_name) const;
 
   // Call before writing a shard: forgets its old record, so that a half-written file can never be taken for
   // it.

@@ -75,6 +75,20 @@ std::vector<std::pair<const char*, std::uint64_t*>> counters(ConversionReport& r
           {"fp8_tensors", &report.fp8_tensors}};
 }
 
+json measured_to_json(const ErrorSums& error) {
+  if (error.elements == 0) return nullptr;
+  return {{"elements", error.elements},
+          {"relative_rmse", error.relative_rmse()},
+          {"cosine", error.cosine()},
+          {"norm_ratio", error.norm_ratio()},
+          {"max_abs_error", error.max_abs_error},
+          {"sums", error_to_json(error)}};
+}
+
+ErrorSums measured_from_json(const json& object) {
+  return object.is_null() ? ErrorSums{} : error_from_json(object.at("sums"));
+}
+
 json totals_to_json(ConversionReport report) {
   json totals = {{"modules_by_action", report.modules_by_action},
                  {"span_histogram", report.span_histogram},
@@ -100,6 +114,8 @@ void add_record(ConversionReport& report, ShardRecord record) {
   report.output_file_bytes += record.output_bytes;
   report.total_size += record.output_data_bytes;
   report.fp8_tensors += record.fp8_tensors;
+  report.expert_error.add(record.expert_error);
+  report.fp8_error.add(record.fp8_error);
   for (const ModuleRecord& module : record.modules) {
     add_module(report, module);
     add_exponent_range(report, module);
@@ -118,18 +134,21 @@ std::string report_to_json(const ConversionReport& report) {
                       {"sha256", record.sha256},
                       {"verification", record.verification}});
   }
-  const json document = {{"tool", "perigee"},
-                         {"version", kVersion},
-                         {"fingerprint", report.fingerprint},
-                         {"source", {{"name", report.source_name}, {"format", report.source_format}}},
-                         {"layout", report.layout},
-                         {"activations", report.activations},
-                         {"method", report.method},
-                         {"partial", report.partial},
-                         {"lossless", report.lossless()},
-                         {"verification", report.verification},
-                         {"totals", totals_to_json(report)},
-                         {"shards", std::move(shards)}};
+  const json document = {
+      {"tool", "perigee"},
+      {"version", kVersion},
+      {"fingerprint", report.fingerprint},
+      {"source", {{"name", report.source_name}, {"format", report.source_format}}},
+      {"layout", report.layout},
+      {"activations", report.activations},
+      {"method", report.method},
+      {"partial", report.partial},
+      {"lossless", report.lossless()},
+      {"verification", report.verification},
+      {"measured_error",
+       {{"experts", measured_to_json(report.expert_error)}, {"fp8", measured_to_json(report.fp8_error)}}},
+      {"totals", totals_to_json(report)},
+      {"shards", std::move(shards)}};
   return document.dump(2) + "\n";
 }
 
@@ -146,6 +165,8 @@ std::optional<ConversionReport> report_from_json(const std::string& text) {
     report.method = document.at("method").get<std::string>();
     report.partial = document.at("partial").get<bool>();
     report.verification = document.at("verification").get<std::string>();
+    report.expert_error = measured_from_json(document.at("measured_error").at("experts"));
+    report.fp8_error = measured_from_json(document.at("measured_error").at("fp8"));
     totals.at("modules_by_action").get_to(report.modules_by_action);
     totals.at("span_histogram").get_to(report.span_histogram);
     for (const auto& [key, field] : counters(report)) *field = totals.at(key).get<std::uint64_t>();

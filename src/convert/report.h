@@ -44,7 +44,10 @@ struct ConversionReport {
   std::optional<int> max_exponent_low;  // smallest and largest K of a module with values
   std::optional<int> max_exponent_high;
   std::uint64_t fp8_tensors = 0;
-  std::string verification;          // "full", "sample" or "none": the weakest of any shard
+  ErrorSums expert_error;    // of rounded modules, and of FP8 tensors, as the verifier measured them; no
+                             // elements where
+  ErrorSums fp8_error;       // nothing was rounded or the verification was not full
+  std::string verification;  // "full", "sample" or "none": the weakest of any shard
   std::vector<ShardRecord> records;  // in index order, without their modules
 
   bool lossless() const;

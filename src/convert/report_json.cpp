@@ -46,4 +46,24 @@ ModuleRecord module_from_json(const json& object) {
   return module;
 }
 
+json error_to_json(const ErrorSums& error) {
+  return {{"elements", error.elements},
+          {"source_squared", error.source_squared},
+          {"output_squared", error.output_squared},
+          {"product", error.product},
+          {"error_squared", error.error_squared},
+          {"max_abs_error", error.max_abs_error}};
+}
+
+ErrorSums error_from_json(const json& object) {
+  ErrorSums error;
+  object.at("elements").get_to(error.elements);
+  object.at("source_squared").get_to(error.source_squared);
+  object.at("output_squared").get_to(error.output_squared);
+  object.at("product").get_to(error.product);
+  object.at("error_squared").get_to(error.error_squared);
+  object.at("max_abs_error").get_to(error.max_abs_error);
+  return error;
+}
+
 }  // namespace perigee

@@ -1,8 +1,5 @@
 #include "convert/shard_converter.h"
 
-#include <optional>
-
-#include "base/ordered_hasher.h"
 #include "base/stream_writer.h"
 
 namespace perigee {
@@ -11,13 +8,13 @@ namespace {
 class ShardRun {
  public:
   ShardRun(AsyncIo& io, const ShardPlan& plan, const ComputeOptions& options,
-           const std::filesystem::path& partial, bool hash, Progress& progress)
+           const std::filesystem::path& partial, bool with_sha256, Progress& progress)
       : plan_(plan),
         options_(options),
         progress_(progress),
+        hasher_(with_sha256),
         writer_(io, partial, plan.file_bytes),
         records_(plan.units.size()) {
-    if (hash) hasher_.emplace();
     emit(std::as_bytes(std::span(plan.header)), nullptr);
   }
 
@@ -42,7 +39,7 @@ class ShardRun {
   ShardResult finish() {
     writer_.finish();
     ShardResult result;
-    if (hasher_) result.sha256 = hasher_->finish_hex();
+    result.digest = hasher_.finish();
     for (std::vector<ModuleRecord>& records : records_) {
       for (ModuleRecord& record : records) result.modules.push_back(std::move(record));
     }
@@ -58,14 +55,14 @@ class ShardRun {
   }
 
   void emit(std::span<const std::byte> bytes, const std::shared_ptr<void>& keep_alive) {
-    if (hasher_) hasher_->update(bytes, keep_alive);
+    hasher_.update(bytes, keep_alive);
     writer_.append(bytes, keep_alive);
   }
 
   const ShardPlan& plan_;
   const ComputeOptions& options_;
   Progress& progress_;
-  std::optional<OrderedHasher> hasher_;
+  OrderedHasher hasher_;
   StreamWriter writer_;
   std::vector<std::vector<ModuleRecord>> records_;  // per unit, so that workers need no lock
 };
@@ -73,9 +70,9 @@ class ShardRun {
 }  // namespace
 
 ShardResult convert_shard(AsyncIo& io, Pipeline& pipeline, const ShardPlan& plan,
-                          const ComputeOptions& options, const std::filesystem::path& partial, bool hash,
-                          Progress& progress) {
-  ShardRun run(io, plan, options, partial, hash, progress);
+                          const ComputeOptions& options, const std::filesystem::path& partial,
+                          bool with_sha256, Progress& progress) {
+  ShardRun run(io, plan, options, partial, with_sha256, progress);
   pipeline.run(
       plan.units.size(), plan.largest_slot, [&](std::size_t i) { return run.plan(i); },
       [&](Task& task) { run.compute(task); }, [&](Task& task) { run.retire(task); });

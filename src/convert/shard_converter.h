@@ -7,6 +7,7 @@
 
 #include "base/async_io.h"
 #include "base/cancel.h"
+#include "base/ordered_hasher.h"
 #include "base/pipeline.h"
 #include "base/progress.h"
 #include "convert/module_record.h"
@@ -16,13 +17,13 @@
 namespace perigee {
 
 struct ShardResult {
-  std::string sha256;  // of the whole file as written; empty unless asked for
+  StreamDigest digest;  // of the whole file as written; with SHA-256 only where asked for
   std::vector<ModuleRecord> modules;
 };
 
 // Writes `partial`, synced to disk, or removes it and throws. `progress` counts source bytes.
 ShardResult convert_shard(AsyncIo& io, Pipeline& pipeline, const ShardPlan& plan,
-                          const ComputeOptions& options, const std::filesystem::path& partial, bool hash,
-                          Progress& progress);
+                          const ComputeOptions& options, const std::filesystem::path& partial,
+                          bool with_sha256, Progress& progress);
 
 }  // namespace perigee

@@ -145,7 +145,7 @@ class ShardRun {
         result_(result),
         progress_(progress),
         outcomes_(list.pieces.size()) {
-    if (options.hash && options.sample_fraction >= 1) hasher_.emplace();
+    if (options.hash && options.sample_fraction >= 1) hasher_.emplace(true);
   }
 
   void run(AsyncIo& io) {
@@ -159,7 +159,11 @@ class ShardRun {
         list_.pieces.size(), list_.largest_slot,
         [this](std::size_t i) { return piece_reads(plan_, output_, list_.pieces[i]).plan; },
         [this](Task& task) { compute(task); }, [this](Task& task) { retire(task); });
-    if (hasher_) result_.sha256 = hasher_->finish_hex();
+    if (hasher_) {
+      StreamDigest digest = hasher_->finish();
+      result_.sha256 = std::move(digest.sha256);
+      result_.xxh3 = digest.xxh3;
+    }
   }
 
  private:

@@ -124,6 +124,7 @@ struct ShardVerification {
   ExpertFormat source_format = ExpertFormat::kNone, output_format = ExpertFormat::kNone;
   FailureList failures;
   std::string sha256;                                  // empty unless the whole file was read
+  std::uint64_t xxh3 = 0;                              // of the whole file; only if there is a sha256
   std::uint64_t copied_tensors = 0, copied_bytes = 0;  // compared byte for byte
   std::uint64_t bytes_read = 0;                        // from both sides
   std::uint64_t units = 0, units_skipped = 0;          // experts and slices; skipped by sampling

@@ -98,20 +98,22 @@ TEST_F(StreamWriterTest, NamesAFolderThatDoesNotExist) {
 
 TEST(OrderedHasher, HashesPiecesInOrder) {
   const std::string text = pattern(500'000);
-  OrderedHasher hasher;
+  OrderedHasher hasher(true);
   for (std::size_t at = 0; at < text.size(); at += 999) {
     hasher.update(bytes_of(std::string_view(text).substr(at, 999)), nullptr);
   }
-  EXPECT_EQ(hasher.finish_hex(), sha256_hex(bytes_of(text)));
+  const StreamDigest digest = hasher.finish();
+  EXPECT_EQ(digest.sha256, sha256_hex(bytes_of(text)));
+  EXPECT_EQ(digest.xxh3, xxh3_64(bytes_of(text)));
 }
 
 TEST(OrderedHasher, ReleasesPiecesAsItGoesAndWhenItDies) {
   const std::string text = pattern(100);
   auto owner = std::make_shared<int>(0);
   {
-    OrderedHasher hasher;
+    OrderedHasher hasher(false);
     hasher.update(bytes_of(text), owner);
-    hasher.finish_hex();
+    EXPECT_EQ(hasher.finish().sha256, "");
     EXPECT_EQ(owner.use_count(), 1);
     hasher.update(bytes_of(text), owner);
   }
