@@ -9,6 +9,7 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 import traceback
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -99,7 +100,7 @@ def shim():
     library = Path("fault_shim.so").resolve()
     if not library.exists():
         compiler = os.environ.get("CC", "cc")
-        partial = library.with_suffix(f".{os.getpid()}")
+        partial = library.with_suffix(f".{threading.get_ident()}")  # several threads may be first
         subprocess.run([compiler, "-shared", "-fPIC", "-O1", "-o", partial, HERE / "fault_shim.c", "-ldl"], check=True)
         partial.rename(library)
     return str(library)

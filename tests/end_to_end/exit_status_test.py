@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 from _support import (INDEX, UNSYNCED, case, cases, close, expect, expect_nothing_half_done, expect_same, has_sanitizer,
-                      perigee, remove, shim, start, succeed, tree)
+                      perigee, remove, start, succeed, tree)
 
 LOSSLESS, FAILED, USAGE, LOSSY, INTERRUPTED = 0, 1, 2, 3, 130
 STOPS_WITHIN = 3.0  # seconds; promised is one, on a machine with nothing else to do
@@ -118,7 +118,6 @@ def interrupt(item):
 def interruptions():
     if has_sanitizer():
         return
-    shim()  # once, before several need it
     # Delays of a call: short ones, so that a shard is being computed, and long ones, as of a slow disk.
     cases(interrupt, list(enumerate([(signal.SIGINT, 20000, []), (signal.SIGINT, 100000, ["--io-depth", "1"]),
                                      (signal.SIGTERM, 50000, []), (signal.SIGINT, 50000, ["--follow"])])),
