@@ -221,7 +221,8 @@ class Pipeline::Run {
 
   // The slot returns to the pool when the last copy of this handle dies, whatever happened meanwhile.
   std::shared_ptr<void> slot_handle(std::size_t slot) {
-    return {nullptr, [&state = state_, slot](void*) {
+    // Not null: a holder may ask whether it was given a handle.
+    return {arena_.span().data() + slot * slot_size_, [&state = state_, slot](void*) {
               const std::scoped_lock lock(state.mutex);
               state.free_slots.push_back(slot);
               state.changed.notify_all();

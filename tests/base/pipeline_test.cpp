@@ -190,6 +190,17 @@ TEST(Pipeline, StopsWhenCancelled) {
   EXPECT_LT(retired, 200U);
 }
 
+TEST(Pipeline, GivesAHandleThatIsNotEmpty) {
+  const std::unique_ptr<AsyncIo> io = make_async_io();
+  Pipeline pipeline(*io, {});
+  pipeline.run(
+      1, 4096,
+      [](std::size_t) {
+        return TaskPlan{{}, 8};
+      },
+      [](Task&) {}, [](Task& task) { EXPECT_NE(task.slot, nullptr); });
+}
+
 // A slot whose handle was kept (a write under way) is not given to another task.
 TEST(Pipeline, DoesNotReuseASlotWhoseHandleIsAlive) {
   const std::unique_ptr<AsyncIo> io = make_async_io();
