@@ -107,9 +107,18 @@ class Card {
     line("| file bytes, here | {} |", grouped(report_.output_file_bytes));
     line("| expert matrices | {} |", grouped(report_.modules));
     if (report_.fp8_tensors != 0) line("| attention matrices in FP8 | {} |", grouped(report_.fp8_tensors));
+    error_line("rounding of experts", report_.expert_error);
+    error_line("rounding of attention", report_.fp8_error);
     line("");
     line("Only the routed experts{} were converted. Every other tensor has the source's bytes.",
          layout_ == Layout::kNvidiaMixed ? " and the attention projections" : "");
+  }
+
+  // As the verifier measured it on every weight that was rounded; absent where nothing was measured.
+  void error_line(const char* what, const ErrorSums& error) {
+    if (error.elements == 0) return;
+    line("| {} | relative RMSE {:.6f}, cosine {:.8f}, over {} weights |", what, error.relative_rmse(),
+         error.cosine(), grouped(error.elements));
   }
 
   void engines() {

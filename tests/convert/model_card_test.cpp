@@ -40,6 +40,17 @@ TEST(ModelCard, StatesTheReportsNumbers) {
   }
 }
 
+// Sums of the pairs (3, 3), (4, 5): error 1, source 25, output 34, product 29.
+TEST(ModelCard, StatesTheErrorThatWasMeasured) {
+  EXPECT_FALSE(says(make_model_card(lossless_report(), {}), "relative RMSE"));
+  ConversionReport report = lossless_report();
+  report.method = "requant";
+  report.expert_error = {25, 34, 29, 1, 1, 2};
+  EXPECT_TRUE(says(make_model_card(report, {}),
+                   "| rounding of experts | relative RMSE 0.200000, cosine 0.99469179, over 2 weights |"))
+      << make_model_card(report, {});
+}
+
 TEST(ModelCard, OpensWithFrontMatter) {
   ModelCardContext context;
   EXPECT_TRUE(make_model_card(lossless_report(), context)
