@@ -57,13 +57,13 @@ File& File::operator=(File&& other) noexcept {
 }
 
 File File::open_read(const std::filesystem::path& path, Caching caching) {
+  // Before opening: opening a pipe that nobody writes to would wait for ever.
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0) fail_errno(errno, fmt::format("cannot open {}", path.string()));
+  if (!S_ISREG(status.st_mode)) fail(ErrorCode::kIo, "cannot open {}: not a regular file", path.string());
   const Opened opened = open_with_caching(path, O_RDONLY, caching);
   if (opened.fd < 0) fail_errno(errno, fmt::format("cannot open {}", path.string()));
-  File file(opened.fd, opened.direct, path);
-  struct stat status {};
-  if (::fstat(opened.fd, &status) != 0) fail_errno(errno, fmt::format("cannot stat {}", path.string()));
-  if (!S_ISREG(status.st_mode)) fail(ErrorCode::kIo, "cannot open {}: not a regular file", path.string());
-  return file;
+  return File(opened.fd, opened.direct, path);
 }
 
 File File::create(const std::filesystem::path& path, Caching caching) {

@@ -99,9 +99,9 @@ void Progress::print(bool last) {
   const std::uint64_t covered = done_ + skipped_;
   const std::uint64_t left = total_ > covered ? total_ - covered : 0;
   const double eta = rate > 0 ? static_cast<double>(left) / rate : INFINITY;
+  std::string text;
   if (style_ == ProgressStyle::kJson) {
-    fmt::print(
-        stream_,
+    text = fmt::format(
         "{{\"event\":\"progress\",\"label\":\"{}\",\"done\":{},\"total\":{},\"bytes_per_second\":{:.0f},"
         "\"eta_seconds\":{},\"detail\":\"{}\"}}\n",
         json_escaped(label_), covered, total_, rate, std::isfinite(eta) ? fmt::format("{:.1f}", eta) : "null",
@@ -109,12 +109,14 @@ void Progress::print(bool last) {
   } else {
     const double percent =
         total_ > 0 ? 100.0 * static_cast<double>(covered) / static_cast<double>(total_) : 100.0;
-    fmt::print(
-        stream_, "\r\033[K{} {:5.1f} %  {} / {}  {}/s  {}  {}{}", label_, percent, format_bytes(covered),
+    text = fmt::format(
+        "\r\033[K{} {:5.1f} %  {} / {}  {}/s  {}  {}{}", label_, percent, format_bytes(covered),
         format_bytes(total_), format_bytes(static_cast<std::uint64_t>(rate)),
         last ? fmt::format("in {}", format_duration(seconds)) : fmt::format("{} left", format_duration(eta)),
         detail_, last ? "\n" : "");
   }
+  // Not fmt::print, which throws when nobody reads any more: that is no reason to stop the work.
+  std::fputs(text.c_str(), stream_);
   std::fflush(stream_);
 }
 

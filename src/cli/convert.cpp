@@ -198,6 +198,15 @@ void print_outcome(const ConvertArguments& arguments, const ConvertOutcome& outc
   print_report(arguments.options, outcome);
 }
 
+ConvertOutcome convert_resumably(const ConvertOptions& options) {
+  try {
+    return convert_checkpoint(options);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kInterrupted) throw;
+    fail(error.code(), "{}; run the same command again to resume", error.what());
+  }
+}
+
 int run_convert(ConvertArguments& arguments) {
   ConvertOptions& options = arguments.options;
   if (!arguments.shards.empty()) options.shards = parse_number_list(arguments.shards, "--shards");
@@ -208,7 +217,7 @@ int run_convert(ConvertArguments& arguments) {
     print_estimate(arguments, estimate_conversion(options));
     return kExitLossless;
   }
-  const ConvertOutcome outcome = convert_checkpoint(options);
+  const ConvertOutcome outcome = convert_resumably(options);
   print_outcome(arguments, outcome);
   if (!arguments.report_file.empty()) write_file_atomically(arguments.report_file, outcome_to_json(outcome));
   return outcome.report.lossless() ? kExitLossless : kExitLossy;

@@ -206,12 +206,8 @@ void register_verify(CLI::App& app, CommandContext& context) {
   const auto arguments = std::make_shared<VerifyArguments>();
   VerifyOptions& options = arguments->options;
   options.cancel = &context.cancel;
-  command.add_option("SRC", arguments->source, "The checkpoint that was converted")
-      ->required()
-      ->check(CLI::ExistingDirectory);
-  command.add_option("OUT", arguments->output, "What it became, in any known layout")
-      ->required()
-      ->check(CLI::ExistingDirectory);
+  command.add_option("SRC", arguments->source, "The checkpoint that was converted")->required();
+  command.add_option("OUT", arguments->output, "What it became, in any known layout")->required();
   command
       .add_option(
           "--sample", arguments->sample,

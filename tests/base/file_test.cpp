@@ -113,6 +113,9 @@ TEST(File, OpensOnlyRegularFiles) {
   const TempDir folder;
   EXPECT_ERROR(File::open_read(folder.path()), ErrorCode::kIo, "not a regular file");
   EXPECT_ERROR(File::open_read("/dev/zero"), ErrorCode::kIo, "not a regular file");
+  const std::filesystem::path pipe = folder.path() / "pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  EXPECT_ERROR(File::open_read(pipe), ErrorCode::kIo, "not a regular file");
 }
 
 TEST(File, ReportsADiskThatIsFull) {
