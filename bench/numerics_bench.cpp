@@ -67,17 +67,13 @@ void cast_experts(benchmark::State& state, std::size_t bytes, const Kernels* ker
   report(state, module.output_bytes());
 }
 
-void requantise(benchmark::State& state, std::size_t bytes, const Kernels* kernels, RequantMethod method,
-                bool measure) {
+void requantise(benchmark::State& state, std::size_t bytes, const Kernels* kernels, RequantMethod method) {
   Module module(bytes);
   Mxfp4Scan scan;
   scan_mxfp4(module.packed, module.scales, scan);
   const Requantiser requantiser(method, scan);
   for (auto _ : state) {
-    RequantStats stats;
-    requantiser.convert(module.packed, module.scales, module.packed_out, module.blocks_out,
-                        measure ? &stats : nullptr, *kernels);
-    benchmark::DoNotOptimize(stats);
+    requantiser.convert(module.packed, module.scales, module.packed_out, module.blocks_out, *kernels);
     benchmark::ClobberMemory();
   }
   report(state, module.output_bytes());
@@ -116,13 +112,11 @@ void add_size(const std::string& where, std::size_t bytes) {
     const std::string suffix = std::string("/") + kernels->name + "/" + where;
     benchmark::RegisterBenchmark(("cast" + suffix).c_str(), cast_experts, bytes, kernels);
     benchmark::RegisterBenchmark(("requantise_minmax" + suffix).c_str(), requantise, bytes, kernels,
-                                 RequantMethod::kCompressedTensorsMinMax, false);
+                                 RequantMethod::kCompressedTensorsMinMax);
     benchmark::RegisterBenchmark(("requantise_four_over_six" + suffix).c_str(), requantise, bytes, kernels,
-                                 RequantMethod::kFourOverSix, false);
+                                 RequantMethod::kFourOverSix);
     benchmark::RegisterBenchmark(("fp8_blocks" + suffix).c_str(), quantise_fp8, bytes, kernels);
   }
-  benchmark::RegisterBenchmark(("requantise_minmax_with_statistics/" + where).c_str(), requantise, bytes,
-                               &best_kernels(), RequantMethod::kCompressedTensorsMinMax, true);
 }
 
 }  // namespace

@@ -78,7 +78,7 @@ double requant_rate(Buffers& b, RequantMethod method) {
   scan_mxfp4(b.nibbles, b.scales, scan);
   const Requantiser requantiser(method, scan);
   return median_rate(b.output_bytes(),
-                     [&] { requantiser.convert(b.nibbles, b.scales, b.nibbles_out, b.blocks_out, nullptr); });
+                     [&] { requantiser.convert(b.nibbles, b.scales, b.nibbles_out, b.blocks_out); });
 }
 
 double fp8_rate() {

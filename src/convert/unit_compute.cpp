@@ -146,7 +146,7 @@ class Mxfp4Set {
         elsewhere.resize(nibbles.empty() ? modules_[i].nibbles.size() : 2 * modules_[i].scales.size());
         (nibbles.empty() ? nibbles : blocks) = elsewhere;
       }
-      requantiser.convert(modules_[i].nibbles, modules_[i].scales, nibbles, blocks, nullptr);
+      requantiser.convert(modules_[i].nibbles, modules_[i].scales, nibbles, blocks);
     }
   }
 

@@ -4,11 +4,9 @@
 #include "numerics/requantise.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
+#include <cstdint>
 #include <memory>
-#include <optional>
-#include <vector>
 
 #include "base/error.h"
 #include "numerics/kernels.h"
@@ -132,8 +130,7 @@ struct Chunk {
   std::uint8_t* packed_out;
   std::uint8_t* blocks_out;
   std::size_t groups;
-  std::uint8_t codes[2 * kChunkGroups];   // largest magnitude per block
-  std::uint8_t choice[2 * kChunkGroups];  // 1 where the second candidate was taken
+  std::uint8_t codes[2 * kChunkGroups];  // largest magnitude per block
 };
 
 double block_error(const double (&errors)[8], const std::uint8_t* packed) {
@@ -142,94 +139,18 @@ double block_error(const double (&errors)[8], const std::uint8_t* packed) {
   return sum;
 }
 
-void settle_open_blocks(const OpenChoice& open, Chunk& chunk) {
+void settle_open_blocks(const OpenChoice& open, const Chunk& chunk) {
   for (std::size_t block = 0; block < 2 * chunk.groups; ++block) {
     const std::size_t key = key_of(chunk.scales[block / 2], chunk.codes[block]);
     if (!open.is_open[key]) continue;
     const std::uint8_t* packed = chunk.packed + kBlockBytes * block;
     if (block_error(open.error[1][key], packed) >= block_error(open.error[0][key], packed)) continue;
-    chunk.choice[block] = 1;
     chunk.blocks_out[block] = open.second.scale[key];
     for (std::size_t i = 0; i < 16; ++i) {
       set_nibble(chunk.packed_out + kBlockBytes * block, i, open.second.nibbles[key][nibble_at(packed, i)]);
     }
   }
 }
-
-// Statistics depend on how often each magnitude occurs under each key and candidate; signs cancel.
-class StatsTally {
- public:
-  StatsTally(const RequantRule& rule, const BlockMaps& first, const BlockMaps* second)
-      : rule_(rule),
-        maps_{&first, second},
-        counts_(2 * BlockMaps::kKeys),
-        changed_(2 * BlockMaps::kKeys, kUnknown) {}
-
-  void count(const Chunk& chunk) {
-    for (std::size_t block = 0; block < 2 * chunk.groups; ++block) {
-      const std::size_t key = key_of(chunk.scales[block / 2], chunk.codes[block]);
-      const std::size_t slot = chunk.choice[block] * BlockMaps::kKeys + key;
-      unsigned present = 0;
-      for (std::size_t i = 0; i < 16; ++i) {
-        const std::uint8_t magnitude = nibble_at(chunk.packed + kBlockBytes * block, i) & 7;
-        ++counts_[slot][magnitude];
-        present |= 1u << magnitude;
-      }
-      ++stats_.blocks16;
-      if ((present & changed_magnitudes(slot)) != 0) ++stats_.changed_blocks16;
-    }
-  }
-
-  RequantStats finish() {
-    for (std::size_t slot = 0; slot < counts_.size(); ++slot) {
-      for (std::uint8_t magnitude = 0; magnitude < 8; ++magnitude) {
-        if (counts_[slot][magnitude] != 0) add_terms(slot, magnitude);
-      }
-    }
-    return stats_;
-  }
-
- private:
-  static constexpr unsigned kUnknown = ~0u;
-
-  struct Pair {
-    double source;
-    double output;
-  };
-  Pair pair_of(std::size_t slot, std::uint8_t magnitude) const {
-    const std::size_t key = slot % BlockMaps::kKeys;
-    const BlockMaps& maps = *maps_[slot / BlockMaps::kKeys];
-    return {static_cast<double>(source_value(magnitude, static_cast<std::uint8_t>(key / 8))),
-            decoded_value(rule_, maps.scale[key], maps.nibbles[key][magnitude])};
-  }
-
-  unsigned changed_magnitudes(std::size_t slot) {
-    if (changed_[slot] != kUnknown) return changed_[slot];
-    unsigned changed = 0;
-    for (std::uint8_t magnitude = 0; magnitude <= slot % 8; ++magnitude) {
-      const Pair pair = pair_of(slot, magnitude);
-      if (pair.source != pair.output) changed |= 1u << magnitude;
-    }
-    return changed_[slot] = changed;
-  }
-
-  void add_terms(std::size_t slot, std::uint8_t magnitude) {
-    const auto count = static_cast<double>(counts_[slot][magnitude]);
-    const Pair pair = pair_of(slot, magnitude);
-    const double error = pair.source - pair.output;
-    stats_.sum_source_squared += count * pair.source * pair.source;
-    stats_.sum_output_squared += count * pair.output * pair.output;
-    stats_.sum_product += count * pair.source * pair.output;
-    stats_.sum_error_squared += count * error * error;
-    stats_.max_abs_error = std::max(stats_.max_abs_error, std::fabs(error));
-  }
-
-  const RequantRule& rule_;
-  const BlockMaps* maps_[2];
-  std::vector<std::array<std::uint64_t, 8>> counts_;
-  std::vector<unsigned> changed_;
-  RequantStats stats_;
-};
 
 }  // namespace
 
@@ -252,10 +173,7 @@ struct Requantiser::Tables {
     kernels.block_codes(chunk.packed, 2 * chunk.groups, chunk.codes);
     const std::uint8_t seen = kernels.remap_blocks(chunk.packed, chunk.scales, chunk.codes, chunk.groups,
                                                    maps, chunk.packed_out, chunk.blocks_out);
-    if (choice != nullptr && choice->any) {
-      std::fill_n(chunk.choice, 2 * chunk.groups, std::uint8_t{0});
-      settle_open_blocks(*choice, chunk);
-    }
+    if (choice != nullptr && choice->any) settle_open_blocks(*choice, chunk);
     return seen;
   }
 };
@@ -290,18 +208,14 @@ float Requantiser::global_scale() const {
 }
 
 void Requantiser::convert(std::span<const std::byte> packed, std::span<const std::byte> scales,
-                          std::span<std::byte> packed_out, std::span<std::byte> blocks_out,
-                          RequantStats* stats) const {
-  convert(packed, scales, packed_out, blocks_out, stats, best_kernels());
+                          std::span<std::byte> packed_out, std::span<std::byte> blocks_out) const {
+  convert(packed, scales, packed_out, blocks_out, best_kernels());
 }
 
 void Requantiser::convert(std::span<const std::byte> packed, std::span<const std::byte> scales,
                           std::span<std::byte> packed_out, std::span<std::byte> blocks_out,
-                          RequantStats* stats, const Kernels& kernels) const {
+                          const Kernels& kernels) const {
   check_sizes(packed, scales, packed_out, blocks_out);
-  std::optional<StatsTally> tally;
-  const BlockMaps* second = tables_->choice == nullptr ? nullptr : &tables_->choice->second;
-  if (stats != nullptr) tally.emplace(tables_->rule, tables_->maps, second);
   Chunk chunk{};
   for (std::size_t first = 0; first < scales.size(); first += kChunkGroups) {
     chunk.packed = reinterpret_cast<const std::uint8_t*>(packed.data()) + first * kGroupBytes;
@@ -315,9 +229,7 @@ void Requantiser::convert(std::span<const std::byte> packed, std::span<const std
            "see",
            first);
     }
-    if (tally) tally->count(chunk);
   }
-  if (stats != nullptr) stats->add(tally->finish());
 }
 
 void Requantiser::convert_reference(std::span<const std::byte> packed, std::span<const std::byte> scales,

@@ -1,12 +1,12 @@
 // MXFP4 -> NVFP4 with rounding, bit for bit as the libraries do it. Because every source value is a nibble
-// times a power of two, a block's result depends only on (K - k, largest nibble of the block), so a method is
-// a table of block scale codes and 16-entry nibble maps, made once per scale-sharing set from exact scalar
-// arithmetic.
+// times a power of two, a block's scale and nibble map depend only on its (K - k, largest nibble), so a
+// method is a table of block scale codes and 16-entry nibble maps, made once per scale-sharing set from exact
+// scalar arithmetic. The one exception is kFourOverSix, which may depend on all elements of the block: then
+// both candidates are kept and compared block by block. Deliberately measures no errors: the verifier does
+// that, on its own.
 #pragma once
 
-#include <array>
 #include <cstddef>
-#include <cstdint>
 #include <memory>
 #include <span>
 
@@ -23,18 +23,6 @@ enum class RequantMethod {
   kSaturate,  // the lossless cast, but blocks below its window are rounded onto the smallest scale
 };
 
-struct RequantStats {
-  std::uint64_t blocks16 = 0;
-  std::uint64_t changed_blocks16 = 0;  // blocks whose decoded values differ from the source
-  // Sums over all elements in exact source units, for relative RMSE, cosine and norm ratio.
-  double sum_source_squared = 0, sum_output_squared = 0, sum_product = 0, sum_error_squared = 0;
-  double max_abs_error = 0;
-  void add(const RequantStats& other);
-  double relative_rmse() const;
-  double cosine() const;
-  double norm_ratio() const;
-};
-
 // Everything needed to convert the modules of one scale-sharing set. Immutable after construction, thread
 // safe.
 class Requantiser {
@@ -49,12 +37,11 @@ class Requantiser {
   float global_scale() const;  // divisor (compressed-tensors layout)
 
   // packed/scales as in expert_scan.h; packed_out like packed, blocks_out has 2 * scales.size() E4M3 bytes.
-  // stats may be null; with stats the call is slower.
   void convert(std::span<const std::byte> packed, std::span<const std::byte> scales,
-               std::span<std::byte> packed_out, std::span<std::byte> blocks_out, RequantStats* stats) const;
+               std::span<std::byte> packed_out, std::span<std::byte> blocks_out) const;
   // The same with a chosen instruction set.
   void convert(std::span<const std::byte> packed, std::span<const std::byte> scales,
-               std::span<std::byte> packed_out, std::span<std::byte> blocks_out, RequantStats* stats,
+               std::span<std::byte> packed_out, std::span<std::byte> blocks_out,
                const Kernels& kernels) const;
   // One element at a time in the libraries' own order of operations; no tables.
   void convert_reference(std::span<const std::byte> packed, std::span<const std::byte> scales,
