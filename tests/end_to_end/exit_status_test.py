@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What scripts rely on: the exit status of convert, its JSON, that --dry-run writes nothing, and that Ctrl-C stops it."""
+"""What scripts rely on: exit statuses of convert, its JSON, that --dry-run writes nothing, and that Ctrl-C stops it."""
 
 import json
 import signal

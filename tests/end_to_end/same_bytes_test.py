@@ -110,8 +110,8 @@ def verification():
 
 
 def order_of_the_source():
-    for flags, (target, options) in itertools.product((["--shuffle"], ["--split-pairs"], ["--shuffle", "--split-pairs"]),
-                                                      TARGETS.items()):
+    orders = (["--shuffle"], ["--split-pairs"], ["--shuffle", "--split-pairs"])
+    for flags, (target, options) in itertools.product(orders, TARGETS.items()):
         with case(f"a source with {' '.join(flags)} gives the same tensors, {target}"):
             source, out = "source" + "".join(flags), fresh("order" + "".join(flags) + target)
             if not Path(source).exists():
