@@ -13,9 +13,6 @@ function(perigee_test name)
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${name}/*.cpp)
   add_executable(test_${name} ${sources})
   target_include_directories(test_${name} PRIVATE ${CMAKE_SOURCE_DIR}/tests)
-  target_compile_definitions(test_${name} PRIVATE
-    PERIGEE_TEST_DATA="${CMAKE_SOURCE_DIR}/tests/data"
-    PERIGEE_SHARED_DATA="${CMAKE_SOURCE_DIR}/../shared")
   target_link_libraries(test_${name} PRIVATE ${ARGN} perigee_test_support GTest::gmock GTest::gtest_main)
   target_precompile_headers(test_${name} PRIVATE ${CMAKE_SOURCE_DIR}/cmake/precompiled.h)
   add_test(NAME ${name} COMMAND test_${name})

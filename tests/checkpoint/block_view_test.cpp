@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "checkpoint/safetensors.h"
 #include "support/mini_safetensors.h"
+#include "support/paths.h"
 #include "support/temp_dir.h"
 
 namespace perigee {
@@ -18,7 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
 
-const fs::path kGoldens = fs::path(PERIGEE_TEST_DATA) / "convert";
+const fs::path kGoldens = test::data_folder() / "convert";
 const std::string kModule = "language_model.model.layers.2.block_sparse_moe.experts.1.w3";
 
 // A folder with one golden safetensors file and no index.

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "support/paths.h"
 #include "support/temp_dir.h"
 
 namespace perigee::test {
@@ -15,7 +16,7 @@ namespace {
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
 
-const fs::path kGoldens = fs::path(PERIGEE_TEST_DATA) / "convert";
+const fs::path kGoldens = test::data_folder() / "convert";
 const std::string kModule = "language_model.model.layers.1.block_sparse_moe.experts.0.w1";
 
 void expect_error(ErrorCode code, const std::string& sentence, const std::function<void()>& action) {

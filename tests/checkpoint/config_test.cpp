@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "checkpoint/malformed_cases.h"
+#include "support/paths.h"
 #include "support/temp_dir.h"
 
 namespace perigee::test {
@@ -72,14 +73,14 @@ TEST(K3Config, CountsMoeLayersByFrequency) {
 TEST(K3Config, ReadsTheReferenceCheckpoints) {
   for (const char* name :
        {"source", "source_overspan", "source_corner", "source_badscale", "cast_modelopt", "mixed_modelopt"}) {
-    const K3Config config = load_config(fs::path(PERIGEE_TEST_DATA) / "convert" / name / "config.json");
+    const K3Config config = load_config(test::data_folder() / "convert" / name / "config.json");
     EXPECT_EQ(config.hidden_size, 160U) << name;
     EXPECT_EQ(config.num_experts, 6U) << name;
   }
 }
 
 TEST(K3Config, ReadsTheReleasedConfig) {
-  const fs::path path = fs::path(PERIGEE_SHARED_DATA) / "k3/config.json";
+  const fs::path path = test::shared_folder() / "k3/config.json";
   if (!fs::exists(path)) GTEST_SKIP() << "the released config.json is not on this machine";
   const K3Config config = load_config(path);
   EXPECT_EQ(config.hidden_size, 7168U);
@@ -106,7 +107,7 @@ TEST(K3Config, ReadsTheReleasedConfig) {
 }
 
 TEST(K3Config, ReadsTheMiniModel) {
-  const fs::path path = fs::path(PERIGEE_SHARED_DATA) / "goldens/k3-mini/config.json";
+  const fs::path path = test::shared_folder() / "goldens/k3-mini/config.json";
   if (!fs::exists(path)) GTEST_SKIP() << "the mini model is not on this machine";
   EXPECT_THAT(mla_layers(load_config(path)), ElementsAre(3, 7, 8));
 }
@@ -192,7 +193,7 @@ TEST_F(Manifest, WithoutAMethodIsCorrupt) {
 }
 
 TEST_F(Manifest, OfTheReferenceConversionsIsKnown) {
-  const fs::path data = fs::path(PERIGEE_TEST_DATA) / "convert";
+  const fs::path data = test::data_folder() / "convert";
   EXPECT_EQ(read_manifest_format(data / "source"), ExpertFormat::kMxfp4);
   EXPECT_EQ(read_manifest_format(data / "cast_modelopt"), ExpertFormat::kNvfp4ModelOpt);
   EXPECT_EQ(read_manifest_format(data / "mixed_modelopt"), ExpertFormat::kNvfp4ModelOpt);

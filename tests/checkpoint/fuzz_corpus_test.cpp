@@ -8,6 +8,7 @@
 
 #include "base/file.h"
 #include "fuzz/parser_checks.h"
+#include "support/paths.h"
 
 namespace perigee::test {
 namespace {
@@ -18,7 +19,7 @@ using Check = std::function<void(std::span<const std::uint8_t>)>;
 
 // A check that fails ends the process; the trace names the input.
 void replay(const std::string& target, const Check& check) {
-  const fs::path corpus = fs::path(PERIGEE_TEST_DATA).parent_path() / "fuzz/corpus" / target;
+  const fs::path corpus = test::data_folder().parent_path() / "fuzz/corpus" / target;
   std::size_t inputs = 0;
   for (const fs::directory_entry& entry : fs::directory_iterator(corpus)) {
     SCOPED_TRACE(entry.path().string());

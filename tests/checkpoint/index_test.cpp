@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "checkpoint/safetensors.h"
+#include "support/paths.h"
 #include "support/real_index.h"
 #include "support/temp_dir.h"
 
@@ -100,14 +101,13 @@ TEST(CheckpointIndex, OfAMissingFolderIsNotFound) {
 }
 
 TEST(CheckpointIndex, ReadsTheReferenceConversion) {
-  const CheckpointIndex index =
-      load_checkpoint_index(std::filesystem::path(PERIGEE_TEST_DATA) / "convert/source");
+  const CheckpointIndex index = load_checkpoint_index(test::data_folder() / "convert/source");
   EXPECT_EQ(index.entries.size(), 162U);
   EXPECT_EQ(index.shards.size(), 3U);
 }
 
 TEST(CheckpointIndex, ReadsTheReleasedIndex) {
-  const auto names = read_real_index(PERIGEE_SHARED_DATA);
+  const auto names = read_real_index(test::shared_folder());
   if (!names) GTEST_SKIP() << "the released index is not on this machine";
   CheckpointIndex made;
   made.total_size = 1'560'860'324'864;

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "checkpoint/index.h"
+#include "support/paths.h"
 #include "support/temp_dir.h"
 
 namespace perigee {
@@ -17,7 +18,7 @@ namespace fs = std::filesystem;
 using ::testing::Contains;
 using ::testing::HasSubstr;
 
-const fs::path kSource = fs::path(PERIGEE_TEST_DATA) / "convert" / "source";
+const fs::path kSource = test::data_folder() / "convert" / "source";
 const char* const kShard2 = "model-00002-of-000003.safetensors";
 
 std::vector<std::string> texts(const CheckpointOverview& overview, FindingKind kind) {

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "checkpoint/malformed_cases.h"
+#include "support/paths.h"
 #include "support/temp_dir.h"
 
 namespace perigee::test {
@@ -156,8 +157,8 @@ TEST(SafetensorsFile, ReadsOneTensor) {
 }
 
 TEST(SafetensorsFile, ReadsWhatTheReferenceLibraryWrote) {
-  const SafetensorsFile file = SafetensorsFile::open(std::filesystem::path(PERIGEE_TEST_DATA) /
-                                                     "convert/source/model-00001-of-000003.safetensors");
+  const SafetensorsFile file =
+      SafetensorsFile::open(test::data_folder() / "convert/source/model-00001-of-000003.safetensors");
   EXPECT_EQ(file.header.tensors.back().end, file.header.data_bytes);
   EXPECT_EQ(file.header.data_offset % 8, 0U);
   for (const TensorInfo& tensor : file.header.tensors)

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "checkpoint/tensor_name.h"
+#include "support/paths.h"
 #include "support/real_index.h"
 
 namespace perigee {
@@ -128,7 +129,7 @@ TEST(Schema, GivesEveryTensorAKnownNameAndAContiguousRange) {
 class ReleasedSchema : public ::testing::Test {
  protected:
   void SetUp() override {
-    const auto path = std::filesystem::path(PERIGEE_SHARED_DATA) / "k3" / "config.json";
+    const auto path = test::shared_folder() / "k3" / "config.json";
     if (!std::filesystem::exists(path)) GTEST_SKIP() << "the release's config.json is not here";
     shards_ = released_layout(load_config(path));
   }
@@ -166,7 +167,7 @@ TEST_F(ReleasedSchema, HasThePublishedBytesPerShard) {
 
 // The index lists every shard's tensors from the last to the first.
 TEST_F(ReleasedSchema, HasTheNamesFilesAndOrderOfTheReleasedIndex) {
-  const auto index = test::read_real_index(PERIGEE_SHARED_DATA);
+  const auto index = test::read_real_index(test::shared_folder());
   if (!index) GTEST_SKIP() << "the release's index is not here";
   ASSERT_EQ(index->size(), shards_.size());
   for (const SchemaShard& shard : shards_) {

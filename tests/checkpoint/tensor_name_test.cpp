@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "checkpoint/config.h"
+#include "support/paths.h"
 #include "support/real_index.h"
 
 namespace perigee {
@@ -166,7 +167,7 @@ TEST(TensorName, TheConfigTellsSharedProjectionsOfMlaFromKda) {
 }
 
 TEST(TensorName, KnowsAllNamesOfTheRelease) {
-  const auto index = test::read_real_index(PERIGEE_SHARED_DATA);
+  const auto index = test::read_real_index(test::shared_folder());
   if (!index) GTEST_SKIP() << "the release's index is not here";
   std::size_t names = 0, experts = 0;
   for (const auto& [file, tensors] : *index) {

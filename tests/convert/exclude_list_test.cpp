@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/file.h"
+#include "support/paths.h"
 
 namespace perigee {
 namespace {
@@ -25,8 +26,8 @@ bool contains(const std::vector<std::string>& list, const std::string& entry) {
 }
 
 TEST(ExcludeList, OfTheMixedLayoutIsNvidiasInItsOrder) {
-  const auto golden = nlohmann::json::parse(read_small_file(
-      std::filesystem::path(PERIGEE_TEST_DATA) / "convert/mixed_modelopt/hf_quant_config.json", 1 << 20));
+  const auto golden = nlohmann::json::parse(
+      read_small_file(test::data_folder() / "convert/mixed_modelopt/hf_quant_config.json", 1 << 20));
   EXPECT_EQ(nlohmann::json(exclude_list(Layout::kNvidiaMixed, config_with_dense_layers(1))),
             golden.at("quantization").at("exclude_modules"));
 }

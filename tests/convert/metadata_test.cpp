@@ -8,13 +8,14 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "checkpoint/config.h"
+#include "support/paths.h"
 
 namespace perigee {
 namespace {
 
 using nlohmann::json;
 
-const std::filesystem::path kGoldens = std::filesystem::path(PERIGEE_TEST_DATA) / "convert";
+const std::filesystem::path kGoldens = test::data_folder() / "convert";
 
 std::string read(const std::string& name) {
   return read_small_file(kGoldens / name, 1 << 20);

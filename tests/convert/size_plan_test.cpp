@@ -10,6 +10,7 @@
 #include "checkpoint/safetensors.h"
 #include "checkpoint/schema.h"
 #include "support/mini_safetensors.h"
+#include "support/paths.h"
 #include "support/real_index.h"
 
 namespace perigee {
@@ -17,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const fs::path kGoldens = fs::path(PERIGEE_TEST_DATA) / "convert";
+const fs::path kGoldens = test::data_folder() / "convert";
 
 // The released sizes, as published (docs/formats.md).
 K3Config released_config() {
@@ -118,7 +119,7 @@ TEST(SizePlan, SaysWhatRunningTouches) {
 }
 
 TEST(SizePlan, AgreesWithTheRealConfigAndIndexWhereTheyAreAtHand) {
-  const fs::path shared(PERIGEE_SHARED_DATA);
+  const fs::path shared = test::shared_folder();
   const auto names = test::read_real_index(shared);
   if (!names) GTEST_SKIP() << "the released index is not at hand";
   CheckpointIndex index;

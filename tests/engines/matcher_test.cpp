@@ -10,13 +10,14 @@
 #include "checkpoint/schema.h"
 #include "convert/metadata.h"
 #include "convert/output_tensors.h"
+#include "support/paths.h"
 
 namespace perigee {
 namespace {
 
 using nlohmann::json;
 
-const std::filesystem::path kGoldens = std::filesystem::path(PERIGEE_TEST_DATA) / "convert";
+const std::filesystem::path kGoldens = test::data_folder() / "convert";
 
 std::string source_text() {
   return read_small_file(kGoldens / "source/config.json", 1 << 20);

@@ -7,11 +7,12 @@
 
 #include "numerics/expert_scan.h"
 #include "support/mini_safetensors.h"
+#include "support/paths.h"
 
 namespace perigee::test {
 
 inline std::filesystem::path convert_data() {
-  return std::filesystem::path(PERIGEE_TEST_DATA) / "convert";
+  return test::data_folder() / "convert";
 }
 
 struct ExpertModule {

@@ -5,10 +5,12 @@
 #include <filesystem>
 #include <string>
 
+#include "support/paths.h"
+
 namespace perigee::test {
 
 inline std::filesystem::path golden(const std::string& name) {
-  return std::filesystem::path(PERIGEE_TEST_DATA) / "convert" / name;
+  return test::data_folder() / "convert" / name;
 }
 
 }  // namespace perigee::test

@@ -1,4 +1,4 @@
-// The tensor index of the real release, where a developer has it (PERIGEE_SHARED_DATA/k3). It is too large
+// The tensor index of the real release, where a developer has it (shared_folder()/k3). It is too large
 // and not ours to commit, so tests that use it skip themselves without it. For tests only.
 #pragma once
 

@@ -11,6 +11,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "support/paths.h"
 #include "support/temp_dir.h"
 #include "survey/span_decision.h"
 
@@ -20,7 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
 
-const fs::path kGoldens = fs::path(PERIGEE_TEST_DATA) / "convert";
+const fs::path kGoldens = test::data_folder() / "convert";
 
 nlohmann::json golden_modules(const std::string& checkpoint) {
   std::ifstream file(kGoldens / "expected.json");

@@ -13,6 +13,7 @@
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/layout_check.h"
 #include "checkpoint/schema.h"
+#include "support/paths.h"
 #include "support/temp_dir.h"
 #include "synth/checkpoint_reader.h"
 #include "synth/tensor_values.h"
@@ -137,7 +138,7 @@ TEST(Synth, TheConfigReadsBackAsItWasMeant) {
 }
 
 TEST(Synth, ThePresetK3HasTheSizesOfTheRelease) {
-  const auto path = std::filesystem::path(PERIGEE_SHARED_DATA) / "k3" / "config.json";
+  const auto path = test::shared_folder() / "k3" / "config.json";
   if (!std::filesystem::exists(path)) GTEST_SKIP() << "the release's config.json is not here";
   const TempDir folder;
   SynthOptions options;
