@@ -44,13 +44,13 @@ class CheckIncludes(unittest.TestCase):
         self.assert_one_problem({
             "base/a.cpp": '// first line\n#include "convert/c.h"\n',
             "convert/c.h": "",
-        }, "src/base/a.cpp:2", "upward", "base is on floor 1", "convert on floor 4")
+        }, "src/base/a.cpp:2", "upward", "base is on floor 1", "convert on floor 6")
 
     def test_refuses_a_sideways_include(self):
         self.assert_one_problem({
             "synth/s.h": "",
-            "convert/c.cpp": '#include "synth/s.h"\n',
-        }, "src/convert/c.cpp:1", "sideways", "share floor 4")
+            "survey/c.cpp": '#include "synth/s.h"\n',
+        }, "src/survey/c.cpp:1", "sideways", "share floor 4")
 
     def test_refuses_a_room_that_must_not_be_known(self):
         self.assert_one_problem({

@@ -25,7 +25,6 @@ An interrupted run is resumed by the same command. Exit status: 0 lossless, 3 lo
 
 struct ConvertArguments {
   ConvertOptions options;
-  std::string shards, layers;
   std::string report_file;
   double memory_gb = 0.336;
   bool dry_run = false;
@@ -61,9 +60,14 @@ void add_target_options(CLI::App& command, ConvertArguments& arguments) {
   add_choice(command, "--inexact-scale", options.inexact_scale,
              {{"fail", InexactScale::kFail}, {"round", InexactScale::kRound}},
              "When another layout needs the reciprocal of a tensor scale that is no power of two");
-  command.add_option("--shards", arguments.shards,
-                     "Only these source shards, e.g. 1-4,7 (an incomplete checkpoint)");
-  command.add_option("--layers", arguments.layers, "Only shards that hold these layers, e.g. 3 or 0-11");
+  command.add_option_function<std::string>(
+      "--shards",
+      [&options](const std::string& text) { options.shards = parse_number_list(text, "--shards"); },
+      "Only these source shards, e.g. 1-4,7 (an incomplete checkpoint)");
+  command.add_option_function<std::string>(
+      "--layers",
+      [&options](const std::string& text) { options.layers = parse_number_list(text, "--layers"); },
+      "Only shards that hold these layers, e.g. 3 or 0-11");
 }
 
 void add_running_options(CLI::App& command, ConvertArguments& arguments) {
@@ -93,7 +97,7 @@ void add_running_options(CLI::App& command, ConvertArguments& arguments) {
                    "Replace a checkpoint or journal that perigee made in OUT");
   command.add_flag("--follow", options.follow, "Convert each shard when its download is complete");
   command.add_flag("--delete-source", options.delete_source,
-                   "Delete each source shard after its own verification");
+                   "Delete each source shard (and what it links to) after its own verification");
   command
       .add_option("--wait", options.wait_timeout_seconds,
                   "Give up after this many seconds without a new shard (--follow, rank 0)")
@@ -209,8 +213,8 @@ ConvertOutcome convert_resumably(const ConvertOptions& options) {
 
 int run_convert(ConvertArguments& arguments) {
   ConvertOptions& options = arguments.options;
-  if (!arguments.shards.empty()) options.shards = parse_number_list(arguments.shards, "--shards");
-  if (!arguments.layers.empty()) options.layers = parse_number_list(arguments.layers, "--layers");
+  if (!(arguments.memory_gb > 0))
+    fail(ErrorCode::kUsage, "--memory {} must be a number of gigabytes", arguments.memory_gb);
   options.memory_bytes = static_cast<std::uint64_t>(arguments.memory_gb * 1e9);
   if (arguments.json) options.progress = ProgressStyle::kJson;
   if (arguments.dry_run) {

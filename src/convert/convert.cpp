@@ -80,7 +80,7 @@ class ConversionJob {
     if (options_.resume_only && !Journal::exists(options_.output)) {
       fail(ErrorCode::kNotFound, "{} holds no interrupted conversion to resume", options_.output.string());
     }
-    Journal journal(options_.output, fingerprint_, options_.rank);
+    Journal journal(options_.output, fingerprint_, options_.rank, options_.world_size, options_.cancel);
     journal_ = &journal;
     list_sidecars(options_.source);  // a broken link among them is better known now than after hours
     const std::vector<std::string> mine = shards_of_rank(selected_, options_.rank, options_.world_size);
@@ -109,8 +109,13 @@ class ConversionJob {
     return report;
   }
 
+  void check_cancelled() const {
+    if (options_.cancel != nullptr) options_.cancel->check();
+  }
+
   // A plan for a shard whose experts are what the manifest says.
   ShardPlan plan_checked(const std::string& name) {
+    check_cancelled();
     const std::shared_ptr<const OpenShard> shard = sources_.open(name);
     const ExpertFormat found = detect_expert_format(shard->meta.header, (options_.source / name).string());
     if (found != ExpertFormat::kNone && found != conversion_.source) {
@@ -158,6 +163,14 @@ std::optional<ConvertOutcome> ConversionJob::find_completed() {
   }
   std::optional<ConversionReport> report = report_from_json(read_small_file(report_path, kMaxConfigBytes));
   if (!report || report->fingerprint != fingerprint_) return std::nullopt;
+  for (const ShardRecord& shard : report->records) {
+    std::error_code missing;
+    if (fs::file_size(options_.output / shard.file_name, missing) == shard.output_bytes && !missing) continue;
+    fail(ErrorCode::kMismatch,
+         "{} was complete, but {} is missing or has another size now; make the checkpoint again with "
+         "--overwrite",
+         options_.output.string(), shard.file_name);
+  }
   Journal::discard(options_.output);
   ConvertOutcome outcome;
   outcome.report = *std::move(report);
@@ -173,6 +186,7 @@ void ConversionJob::clear_output() const {
     fail(ErrorCode::kExists, "{} was not made by perigee; remove it yourself or choose another folder",
          options_.output.string());
   }
+  Journal::refuse_if_busy(options_.output);
   fs::remove(options_.output / kIndexFileName);
   sync_directory(options_.output);
   for (const fs::directory_entry& entry : fs::directory_iterator(options_.output))
@@ -184,6 +198,7 @@ void ConversionJob::clear_output() const {
 std::vector<std::string> ConversionJob::find_pending(const std::vector<std::string>& mine) {
   std::vector<std::string> pending;
   for (const std::string& name : mine) {
+    check_cancelled();
     const bool has_source = fs::exists(options_.source / name);
     std::optional<ShardRecord> record;
     if (!has_source) {
@@ -298,7 +313,10 @@ void ConversionJob::delete_source_shard(const ShardPlan& plan) const {
                 plan.file_name);
     return;
   }
-  fs::remove(options_.source / plan.file_name);
+  // In a download cache the shard is a link; the space is in the file that it points to.
+  const fs::path shard = options_.source / plan.file_name;
+  if (fs::is_symlink(shard)) fs::remove(fs::canonical(shard));
+  fs::remove(shard);
 }
 
 // Proves the written file against the source with the verifier's own decoding. `written` is the hash of what
@@ -363,7 +381,7 @@ void ConversionJob::wait_for_other_ranks() {
            format_duration(options_.wait_timeout_seconds), missing.front(),
            static_cast<unsigned>(position) % options_.world_size, missing.size() - 1);
     }
-    if (options_.cancel != nullptr) options_.cancel->check();
+    check_cancelled();
     std::this_thread::sleep_for(kPollInterval);
   }
 }

@@ -11,6 +11,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr double kLongestWait = 1e8;  // three years
+
 bool is_inside(const fs::path& inner, const fs::path& outer) {
   const auto [outer_end, ignored] = std::mismatch(outer.begin(), outer.end(), inner.begin(), inner.end());
   return outer_end == outer.end();
@@ -43,6 +45,10 @@ void check_combinations(const ConvertOptions& options) {
   }
   if (options.overwrite && options.resume_only) {
     fail(ErrorCode::kUsage, "--overwrite starts anew and --resume goes on; choose one");
+  }
+  if (!(options.wait_timeout_seconds >= 0) || options.wait_timeout_seconds > kLongestWait) {
+    fail(ErrorCode::kUsage, "--wait {} must be between 0 and {} seconds", options.wait_timeout_seconds,
+         kLongestWait);
   }
   if (options.policy.max_over == MaxOver::kAllNonzeroBytes &&
       (options.policy.method != Method::kCast || options.policy.over_span != OverSpan::kFail)) {

@@ -1,7 +1,6 @@
 #include "convert/journal.h"
 
 #include <fcntl.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -22,17 +21,19 @@ using nlohmann::json;
 
 constexpr const char* kFolderName = ".perigee";
 constexpr const char* kJobFile = "job.json";
+constexpr std::string_view kRankPrefix = "rank-";
 constexpr std::uint64_t kMaxJournalBytes = 256ull << 20;
 constexpr std::uint64_t kProbeHead = 1ull << 20;
 constexpr std::uint64_t kProbeBlock = 4096;
 constexpr std::uint64_t kProbeBlocks = 64;
 
-std::string file_sha256(const fs::path& path) {
+std::string file_sha256(const fs::path& path, const CancelToken* cancel) {
   const File file = File::open_read(path);
   const std::uint64_t size = file.size();
   std::vector<std::byte> buffer(8ull << 20);
   Sha256 hash;
   for (std::uint64_t done = 0; done < size;) {
+    if (cancel != nullptr) cancel->check();
     const std::uint64_t piece = std::min<std::uint64_t>(buffer.size(), size - done);
     file.read_exact(std::span(buffer).first(piece), done);
     hash.update(std::span(buffer).first(piece));
@@ -40,6 +41,25 @@ std::string file_sha256(const fs::path& path) {
   }
   file.drop_cache();
   return hash.finish_hex();
+}
+
+// Rank and world size of every converter that is at work with this journal, this process among them.
+std::vector<std::pair<std::string, std::string>> ranks_at_work(const fs::path& folder) {
+  std::vector<std::pair<std::string, std::string>> ranks;
+  std::error_code missing;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, missing)) {
+    const std::string name = entry.path().stem().string();
+    if (entry.path().extension() != ".lock" || !name.starts_with(kRankPrefix)) continue;
+    const std::optional<std::string> world_size = LockFile::held_text(entry.path());
+    if (world_size) ranks.emplace_back(name.substr(kRankPrefix.size()), *world_size);
+  }
+  return ranks;
+}
+
+[[noreturn]] void fail_busy(const fs::path& output, const std::string& rank, const std::string& world_size) {
+  fail(ErrorCode::kExists,
+       "another converter (rank {}) is at work in {} with --world-size {}; wait for it or stop it", rank,
+       output.string(), world_size);
 }
 
 json to_json(const ShardRecord& record, const std::string& fingerprint) {
@@ -105,15 +125,30 @@ void Journal::discard(const fs::path& output) {
   fs::remove_all(output / kFolderName);
 }
 
-Journal::Journal(const fs::path& output, const std::string& fingerprint, unsigned rank)
-    : output_(output), folder_(output / kFolderName), fingerprint_(fingerprint) {
-  if (!exists(output)) refuse_foreign_contents();
-  fs::create_directories(folder_);
-  const fs::path lock_path = folder_ / fmt::format("rank-{}.lock", rank);
-  lock_ = File::create(lock_path);
-  if (::flock(lock_.fd(), LOCK_EX | LOCK_NB) != 0) {
-    fail(ErrorCode::kExists, "another converter (rank {}) is at work in {}; wait for it or stop it", rank,
-         output_.string());
+void Journal::refuse_if_busy(const fs::path& output) {
+  for (const auto& [rank, world_size] : ranks_at_work(output / kFolderName))
+    fail_busy(output, rank, world_size);
+}
+
+Journal::Journal(const fs::path& output, const std::string& fingerprint, unsigned rank, unsigned world_size,
+                 const CancelToken* cancel)
+    : output_(output), folder_(output / kFolderName), fingerprint_(fingerprint), cancel_(cancel) {
+  // Before anything is touched: a refusal must leave no trace.
+  exists(output) ? check_job() : refuse_foreign_contents();
+  std::error_code error;
+  fs::create_directories(folder_, error);
+  if (error || !fs::is_directory(folder_)) {
+    fail(ErrorCode::kIo, "cannot create the folder {}: {}", folder_.string(),
+         error ? error.message() : "something else has that name");
+  }
+  std::optional<LockFile> lock =
+      LockFile::try_take(folder_ / fmt::format("rank-{}.lock", rank), fmt::format("{}", world_size));
+  if (!lock) fail_busy(output, fmt::format("{}", rank), fmt::format("{}", world_size));
+  lock_ = *std::move(lock);
+  // Shares of different world sizes overlap. Whoever comes second sees the first, whatever the order of the
+  // locks.
+  for (const auto& [other, its_world_size] : ranks_at_work(folder_)) {
+    if (its_world_size != fmt::format("{}", world_size)) fail_busy(output, other, its_world_size);
   }
   open_job();
 }
@@ -127,6 +162,17 @@ void Journal::refuse_foreign_contents() const {
         ErrorCode::kExists,
         "{} already holds {}; choose an empty folder, or --overwrite to replace a checkpoint made by perigee",
         output_.string(), entry.path().filename().string());
+  }
+}
+
+void Journal::check_job() const {
+  const json job = json::parse(read_small_file(folder_ / kJobFile, kMaxJournalBytes), nullptr, false);
+  if (!job.is_object() || !job.contains("fingerprint") || job["fingerprint"] != fingerprint_) {
+    fail(ErrorCode::kExists,
+         "{} holds an unfinished conversion with other options, another source or another version; finish it "
+         "with "
+         "those, or start anew with --overwrite",
+         output_.string());
   }
 }
 
@@ -146,14 +192,7 @@ void Journal::open_job() {
     sync_directory(folder_);
     if (linked == 0) return;
   }
-  const json job = json::parse(read_small_file(job_path, kMaxJournalBytes), nullptr, false);
-  if (job.is_discarded() || job.value("fingerprint", "") != fingerprint_) {
-    fail(ErrorCode::kExists,
-         "{} holds an unfinished conversion with other options, another source or another version; finish it "
-         "with "
-         "those, or start anew with --overwrite",
-         output_.string());
-  }
+  check_job();
   resuming_ = true;
 }
 
@@ -191,7 +230,7 @@ std::optional<ShardRecord> Journal::find_finished(const std::string& file_name, 
   const bool in_place = fs::exists(final_path);
   const fs::path path = in_place ? final_path : partial_path(file_name);
   if (!fs::exists(path)) return std::nullopt;
-  const bool intact = check == ResumeCheck::kFull ? file_sha256(path) == record->sha256
+  const bool intact = check == ResumeCheck::kFull ? file_sha256(path, cancel_) == record->sha256
                                                   : content_probe(path) == record->probe;
   if (!intact) {
     log_warning("{} is not what was written; converting it again", path.string());
@@ -220,7 +259,7 @@ void Journal::remove() {
   // The job file goes first: without it nothing here is taken for a journal any more.
   fs::remove(folder_ / kJobFile);
   sync_directory(folder_);
-  lock_ = File();
+  lock_ = LockFile();
   fs::remove_all(folder_);
   sync_directory(output_);
 }

@@ -14,7 +14,8 @@
 #include <string>
 #include <vector>
 
-#include "base/file.h"
+#include "base/cancel.h"
+#include "base/lock_file.h"
 #include "checkpoint/checkpoint.h"
 #include "convert/module_record.h"
 #include "verify/verify.h"
@@ -49,8 +50,10 @@ enum class ResumeCheck {
 class Journal {
  public:
   // Opens OUT/.perigee for a job with this fingerprint, or starts it. Refuses (kExists) an output folder that
-  // has other contents, another job's journal, or a converter of the same rank at work in it.
-  Journal(const std::filesystem::path& output, const std::string& fingerprint, unsigned rank);
+  // has other contents or another job's journal, a converter of the same rank at work in it, or one that
+  // splits the work over another number of ranks. `cancel` may be null.
+  Journal(const std::filesystem::path& output, const std::string& fingerprint, unsigned rank,
+          unsigned world_size, const CancelToken* cancel);
 
   // True if an earlier run of the same job left records here.
   bool resuming() const { return resuming_; }
@@ -79,6 +82,8 @@ class Journal {
 
   // True if OUT holds a journal at all.
   static bool exists(const std::filesystem::path& output);
+  // kExists if a converter of any rank is at work in OUT.
+  static void refuse_if_busy(const std::filesystem::path& output);
   // Removes a journal and the partial files in it, whoever made it (for --overwrite).
   static void discard(const std::filesystem::path& output);
 
@@ -86,13 +91,15 @@ class Journal {
   std::filesystem::path record_path(const std::string& file_name) const;
   std::optional<ShardRecord> load(const std::string& file_name) const;
   void refuse_foreign_contents() const;
+  void check_job() const;
   void open_job();
 
   const std::filesystem::path output_;
   const std::filesystem::path folder_;
   const std::string fingerprint_;
+  const CancelToken* const cancel_;
   bool resuming_ = false;
-  File lock_;
+  LockFile lock_;
 };
 
 }  // namespace perigee

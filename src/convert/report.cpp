@@ -170,6 +170,12 @@ std::optional<ConversionReport> report_from_json(const std::string& text) {
     totals.at("modules_by_action").get_to(report.modules_by_action);
     totals.at("span_histogram").get_to(report.span_histogram);
     for (const auto& [key, field] : counters(report)) *field = totals.at(key).get<std::uint64_t>();
+    for (const json& shard : document.at("shards")) {
+      ShardRecord record;
+      record.file_name = shard.at("file").get<std::string>();
+      record.output_bytes = shard.at("bytes").get<std::uint64_t>();
+      report.records.push_back(std::move(record));
+    }
     report.max_exponent_low = exponent_from_json(totals.at("K_smallest"));
     report.max_exponent_high = exponent_from_json(totals.at("K_largest"));
     return report;

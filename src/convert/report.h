@@ -59,8 +59,8 @@ void add_record(ConversionReport& report, ShardRecord record);
 // conversion_report.json: indent 2, sorted keys, trailing newline.
 std::string report_to_json(const ConversionReport& report);
 
-// Reads back what a finished checkpoint says of itself; only the fields that report_to_json() writes and
-// without shard records. Nothing if this is no such report.
+// Reads back what a finished checkpoint says of itself; of its shards only names and sizes. Nothing if this
+// is no such report.
 std::optional<ConversionReport> report_from_json(const std::string& text);
 
 // conversion_modules.jsonl, one line per module of these records in the order given.

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """What scripts rely on: exit statuses of convert, its JSON, that --dry-run writes nothing, and that Ctrl-C stops it."""
 
+import errno
 import json
 import signal
 import time
@@ -132,6 +133,20 @@ def interruptions():
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=60)
         expect(process.returncode == INTERRUPTED and time.monotonic() - begin < STOPS_WITHIN, errors)
+    for check in ("full", "probe"):
+        with case(f"interrupted while finished shards are checked ({check})"):
+            out = f"checked-{check}"
+            perigee("convert", "source", out, rules=[("rename", "SHA256SUMS", 1, "error", errno.EIO), UNSYNCED])
+            process = start("convert", "source", out, "--resume-check", check,
+                            rules=[("pread", f"/{out}/model-", 0, "delay", 500000)])
+            time.sleep(0.5)
+            begin = time.monotonic()
+            process.send_signal(signal.SIGINT)
+            _, errors = process.communicate(timeout=60)
+            took = time.monotonic() - begin
+            expect(process.returncode == INTERRUPTED and took < STOPS_WITHIN, process.returncode, took, errors)
+            succeed("convert", "source", out)
+            expect_same(out, tree("nvfp4"))
     with case("the second signal kills at once"):
         process = start("convert", "source", "killed", "--io", "threads", "--jobs", "1", "--io-depth", "1",
                         rules=[("any", "killed", 0, "delay", 2000000)])

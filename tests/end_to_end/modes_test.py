@@ -159,11 +159,32 @@ def ranks(wanted):
         succeed("convert", "source", out, "--world-size", 3, "--rank", 2)
         succeed("convert", "source", out, "--world-size", 3)
         expect_same(out, wanted)
+    if not has_sanitizer():
+        cases(lambda step: other_world_sizes(step, wanted), range(4),
+              lambda step: f"two processes that share the work differently, the second {step * 0.3:.1f} s later")
     with case("one process finishes what several began"):
         out = fresh("begun-by-rank-1")
         succeed("convert", "source", out, "--world-size", 2, "--rank", 1)
         succeed("convert", "source", out)
         expect_same(out, wanted)
+
+
+def other_world_sizes(step, wanted):
+    """Both would write shard 2: one of them must say so, and nothing half done may ever have the final name."""
+    out = fresh(f"world-sizes-{step}")
+    slow = [("any", f"{out}/.perigee/{shard(2)}", 0, "delay", 100000), UNSYNCED]
+    processes = [start("convert", "source", out, "--io", "threads", "--jobs", "1", rules=slow)]
+    time.sleep(0.2 + 0.3 * step)
+    processes.append(start("convert", "source", out, "--io", "threads", "--jobs", "1", "--world-size", 2, "--rank", 1,
+                           rules=slow))
+    while any(process.poll() is None for process in processes):
+        final = out / shard(2)
+        expect(not final.exists() or tree(out)[shard(2)] == wanted[shard(2)], f"{final} is half done")
+        time.sleep(0.05)
+    errors = [process.communicate()[1] for process in processes]
+    expect(processes[0].returncode == 0, *errors)
+    expect(processes[1].returncode == 0 or "at work" in errors[1], *errors)
+    expect_same(out, wanted)
 
 
 EMPTY = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"  # SHA-256 of nothing
@@ -195,6 +216,22 @@ def parts(wanted):
         out = fresh("all-named")
         succeed("convert", "source", out, "--shards", "1-3,4,5,6")
         expect_same(out, wanted)
+
+
+# A finished checkpoint that is not whole any more
+
+def finished_and_damaged(wanted):
+    def damage(item):
+        name, change = item
+        out = fresh(f"finished-{name}")
+        succeed("convert", "source", out)
+        change(out / shard(2))
+        result = perigee("convert", "source", out)
+        expect(result.returncode != 0 or tree(out) == wanted, "it says that all is well", result.stdout)
+        if result.returncode != 0:
+            expect_error(result, 1, shard(2))
+    cases(damage, [("lost", Path.unlink), ("longer", append_byte), ("empty", lambda path: path.write_bytes(b""))],
+          lambda item: f"a shard of a finished conversion is {item[0]}")
 
 
 # Starting anew
@@ -290,6 +327,7 @@ def main():
     delete_source(wanted)
     ranks(wanted)
     parts(wanted)
+    finished_and_damaged(wanted)
     overwrite(wanted)
     changes(wanted)
     with case("nothing of all this touched the source"):

@@ -68,6 +68,9 @@ OPTIONS = [
     Refusal("--io-depth 0", ["--io-depth", "0"], 2, ("--io-depth", "0", "1 to 256")),
     Refusal("--io-depth too large", ["--io-depth", "257"], 2, ("--io-depth", "257", "1 to 256")),
     Refusal("--memory too small", ["--memory", "0.01"], 2, ("--memory", "0.01")),
+    Refusal("--memory nan", ["--memory", "nan"], 2, ("--memory", "nan")),
+    Refusal("--wait nan", ["--wait", "nan"], 2, ("--wait", "nan")),
+    Refusal("--wait below 0", ["--wait", "-1"], 2, ("--wait", "-1")),
     Refusal("--wait no number", ["--wait", "long"], 2, ("--wait", "long")),
     Refusal("an unknown --log-level", ["--log-level", "loud"], 2, ("--log-level loud",)),
     Refusal("--shards 0", ["--shards", "0"], 2, ("--shards 0", "shards 1 to 5")),
@@ -75,6 +78,8 @@ OPTIONS = [
     Refusal("--shards a huge range", ["--shards", "1-18446744073709551615"], 2, ("--shards", "18446744073709551615")),
     Refusal("--shards runs backwards", ["--shards", "3-1"], 2, ("--shards 3-1", "backwards")),
     Refusal("--shards no number", ["--shards", "1,,2"], 2, ("--shards 1,,2",)),
+    Refusal("--shards is empty", ["--shards", ""], 2, ("--shards",)),
+    Refusal("--layers is empty", ["--layers", ""], 2, ("--layers",)),
     Refusal("--layers 999", ["--layers", "999"], 2, ("--layers 999", "no such layer")),
     Refusal("--shards and --layers miss each other", ["--shards", "5", "--layers", "0"], 2, ("select nothing",)),
     Refusal("--rank equal to --world-size", ["--rank", "2", "--world-size", "2"], 2, ("--rank 2", "--world-size")),
@@ -199,6 +204,11 @@ def outputs():
         before = tree("nvfp4")
         expect_error(perigee("convert", "source", "nvfp4", "--method", "requant"), 1, "nvfp4 already holds")
         expect(tree("nvfp4") == before, "it was changed")
+    with case("the output is a link to nowhere"):
+        Path("dangling").symlink_to("nowhere-else")
+        result = perigee("convert", "source", "dangling")
+        expect_error(result, 1, "dangling")
+        expect("filesystem error" not in result.stderr, result.stderr)
     with case("the output cannot be made"):
         expect_error(perigee("convert", "source", "file/out"), 1, "file/out")
 
@@ -220,6 +230,19 @@ def journals():
             fcntl.flock(lock, fcntl.LOCK_EX)
             expect_error(perigee("convert", "source", out), 1, "another converter (rank 0) is at work in interrupted")
         expect(not (out / INDEX).exists(), "the index was written")
+    with case("--overwrite while another converter is at work"):
+        begun = fresh("begun")
+        expect_error(perigee("convert", "source", begun, "--world-size", "2", "--wait", "0"), 1, "of rank 1")
+        for rank in (0, 1):
+            with (begun / ".perigee" / f"rank-{rank}.lock").open("a") as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX)
+                result = perigee("convert", "source", begun, "--overwrite")
+                expect_error(result, 1, f"another converter (rank {rank}) is at work")
+            expect((begun / ".perigee" / "job.json").exists(), "the journal of the other one was removed")
+    for text in ("[]", "3", "null", "{\"fingerprint\": 5}", "{}", ""):
+        with case(f"a journal that says {text}"):
+            (out / ".perigee" / "job.json").write_text(text, encoding="ascii")
+            expect_error(perigee("convert", "source", out), 1, "interrupted holds an unfinished conversion")
 
 
 def main():
