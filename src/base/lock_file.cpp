@@ -42,7 +42,8 @@ std::optional<std::string> LockFile::held_text(const std::filesystem::path& path
   if (::flock(other.fd_, LOCK_SH | LOCK_NB) == 0 || errno != EWOULDBLOCK) return std::nullopt;
   std::array<char, 256> text{};
   const ssize_t length = ::pread(other.fd_, text.data(), text.size(), 0);
-  return std::string(text.data(), length > 0 ? static_cast<std::size_t>(length) : 0);
+  if (length < 0) fail_errno(errno, fmt::format("cannot read {}", path.string()));
+  return std::string(text.data(), static_cast<std::size_t>(length));
 }
 
 }  // namespace perigee

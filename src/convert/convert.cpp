@@ -82,6 +82,7 @@ class ConversionJob {
     }
     Journal journal(options_.output, fingerprint_, options_.rank, options_.world_size, options_.cancel);
     journal_ = &journal;
+    warn_about_unknown_names();
     list_sidecars(options_.source);  // a broken link among them is better known now than after hours
     const std::vector<std::string> mine = shards_of_rank(selected_, options_.rank, options_.world_size);
     convert_shards(mine);
@@ -111,6 +112,17 @@ class ConversionJob {
 
   void check_cancelled() const {
     if (options_.cancel != nullptr) options_.cancel->check();
+  }
+
+  // They are carried byte for byte like everything that is no expert, but nobody should have to guess why.
+  void warn_about_unknown_names() const {
+    std::vector<std::string_view> unknown;
+    for (const IndexEntry& entry : index_.entries) {
+      if (parse_tensor_name(entry.name).tensor_class == TensorClass::kUnknown) unknown.push_back(entry.name);
+    }
+    if (unknown.empty()) return;
+    log_warning("{} of the tensors have names that K3 does not have, the first is {}; copied as they are",
+                unknown.size(), unknown.front());
   }
 
   // A plan for a shard whose experts are what the manifest says.
