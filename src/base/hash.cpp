@@ -3,11 +3,19 @@
 #include <openssl/evp.h>
 #include <xxhash.h>
 
+#include <algorithm>
 #include <array>
+#include <vector>
 
 #include "base/error.h"
+#include "base/file.h"
 
 namespace perigee {
+namespace {
+
+constexpr std::uint64_t kFilePiece = 8ull << 20;
+
+}  // namespace
 
 struct Sha256::State {
   EVP_MD_CTX* context = EVP_MD_CTX_new();
@@ -70,6 +78,22 @@ std::uint64_t Xxh3::value() const {
 std::string sha256_hex(std::span<const std::byte> bytes) {
   Sha256 hash;
   hash.update(bytes);
+  return hash.finish_hex();
+}
+
+std::string sha256_of_file(const std::filesystem::path& path, const CancelToken* cancel) {
+  const File file = File::open_read(path);
+  const std::uint64_t size = file.size();
+  std::vector<std::byte> buffer(kFilePiece);
+  Sha256 hash;
+  for (std::uint64_t done = 0; done < size;) {
+    if (cancel != nullptr) cancel->check();
+    const std::uint64_t piece = std::min<std::uint64_t>(buffer.size(), size - done);
+    file.read_exact(std::span(buffer).first(piece), done);
+    hash.update(std::span(buffer).first(piece));
+    done += piece;
+  }
+  file.drop_cache();
   return hash.finish_hex();
 }
 

@@ -3,9 +3,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <span>
 #include <string>
+
+#include "base/cancel.h"
 
 namespace perigee {
 
@@ -40,6 +43,8 @@ class Xxh3 {
 };
 
 std::string sha256_hex(std::span<const std::byte> bytes);
+// Of a whole file, read in pieces that do not stay in the page cache. `cancel` may be null.
+std::string sha256_of_file(const std::filesystem::path& path, const CancelToken* cancel);
 std::uint64_t xxh3_64(std::span<const std::byte> bytes);
 
 }  // namespace perigee

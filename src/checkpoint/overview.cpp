@@ -42,16 +42,6 @@ void load_config_if_possible(Survey& survey) {
   }
 }
 
-// o_proj and g_proj exist in both kinds of attention; only the config can tell the layer's kind.
-TensorClass class_of(const TensorName& name, const std::optional<K3Config>& config) {
-  const bool linear =
-      name.tensor_class == TensorClass::kKdaLinear || name.tensor_class == TensorClass::kMlaLinear;
-  if (!linear || !config || name.layer < 0) return name.tensor_class;
-  const auto layer = static_cast<std::size_t>(name.layer);
-  if (layer >= config->is_mla.size()) return name.tensor_class;
-  return config->is_mla[layer] ? TensorClass::kMlaLinear : TensorClass::kKdaLinear;
-}
-
 void note_layer_kind(const TensorName& name, Survey& survey) {
   if (name.layer < 0) return;
   if (name.module.ends_with("self_attn.kv_b_proj")) survey.mla.insert(name.layer);
@@ -99,7 +89,8 @@ void add_tensor(const SafetensorsFile& shard, const TensorInfo& tensor, Survey& 
   const TensorName name = parse_tensor_name(tensor.name);
   CheckpointOverview& result = survey.result;
   result.inventory.add(tensor);
-  ClassSummary& summary = result.classes[class_of(name, survey.config)];
+  ClassSummary& summary =
+      result.classes[survey.config ? class_in_layer(name, *survey.config) : name.tensor_class];
   for (ClassTotals* totals : {&summary.total, &summary.by_dtype[std::string(dtype_name(tensor.dtype))]}) {
     ++totals->tensors;
     totals->bytes += tensor.bytes();

@@ -27,22 +27,6 @@ constexpr std::uint64_t kProbeHead = 1ull << 20;
 constexpr std::uint64_t kProbeBlock = 4096;
 constexpr std::uint64_t kProbeBlocks = 64;
 
-std::string file_sha256(const fs::path& path, const CancelToken* cancel) {
-  const File file = File::open_read(path);
-  const std::uint64_t size = file.size();
-  std::vector<std::byte> buffer(8ull << 20);
-  Sha256 hash;
-  for (std::uint64_t done = 0; done < size;) {
-    if (cancel != nullptr) cancel->check();
-    const std::uint64_t piece = std::min<std::uint64_t>(buffer.size(), size - done);
-    file.read_exact(std::span(buffer).first(piece), done);
-    hash.update(std::span(buffer).first(piece));
-    done += piece;
-  }
-  file.drop_cache();
-  return hash.finish_hex();
-}
-
 // Rank and world size of every converter that is at work with this journal, this process among them.
 std::vector<std::pair<std::string, std::string>> ranks_at_work(const fs::path& folder) {
   std::vector<std::pair<std::string, std::string>> ranks;
@@ -230,7 +214,7 @@ std::optional<ShardRecord> Journal::find_finished(const std::string& file_name, 
   const bool in_place = fs::exists(final_path);
   const fs::path path = in_place ? final_path : partial_path(file_name);
   if (!fs::exists(path)) return std::nullopt;
-  const bool intact = check == ResumeCheck::kFull ? file_sha256(path, cancel_) == record->sha256
+  const bool intact = check == ResumeCheck::kFull ? sha256_of_file(path, cancel_) == record->sha256
                                                   : content_probe(path) == record->probe;
   if (!intact) {
     log_warning("{} is not what was written; converting it again", path.string());

@@ -16,7 +16,6 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr std::uint64_t kMaxManifestBytes = 64ull << 20;
-constexpr std::uint64_t kHashChunk = 4ull << 20;
 constexpr const char* kConfig = "config.json";
 constexpr const char* kHfQuantConfig = "hf_quant_config.json";
 constexpr const char* kChecksums = "SHA256SUMS";
@@ -241,20 +240,6 @@ class ManifestCheck {
   Json config_, hf_;
 };
 
-std::string hash_of_file(const std::filesystem::path& path, const CancelToken* cancel) {
-  const File file = File::open_read(path);
-  Sha256 hash;
-  std::vector<std::byte> chunk;
-  const std::uint64_t size = file.size();
-  for (std::uint64_t offset = 0; offset < size; offset += chunk.size()) {
-    if (cancel != nullptr) cancel->check();
-    chunk.resize(std::min(kHashChunk, size - offset));
-    file.read_exact(chunk, offset);
-    hash.update(chunk);
-  }
-  return hash.finish_hex();
-}
-
 struct ChecksumLine {
   std::string hash, name;
   bool valid = false;
@@ -319,7 +304,7 @@ bool check_checksums(const std::filesystem::path& output, const std::map<std::st
       continue;
     }
     const std::string found =
-        known != computed.end() ? known->second : hash_of_file(output / line.name, cancel);
+        known != computed.end() ? known->second : sha256_of_file(output / line.name, cancel);
     if (found == line.hash) continue;
     add_checksum_failure(
         line.name, line.hash, found,

@@ -6,6 +6,10 @@
 #include <string>
 #include <string_view>
 
+#include "base/file.h"
+#include "support/expect_error.h"
+#include "support/temp_dir.h"
+
 namespace perigee {
 namespace {
 
@@ -48,6 +52,19 @@ TEST(Xxh3, AgreesWithXxhsum) {
   EXPECT_EQ(xxh3_64(bytes_of("")), 0x2d06800538d394c2u);
   EXPECT_EQ(xxh3_64(bytes_of("abc")), 0x78af5f94892f3950u);
   EXPECT_EQ(xxh3_64(bytes_of(std::string(1'000'000, 'a'))), 0xb1fd6fae5285c4ebu);
+}
+
+// Larger than one piece; the digest is Python's hashlib's.
+TEST(Sha256, OfAFileIsThatOfItsBytes) {
+  const test::TempDir dir;
+  write_file_atomically(dir / "small", "abc");
+  EXPECT_EQ(sha256_of_file(dir / "small", nullptr), kDigestOfAbc);
+  write_file_atomically(dir / "large", std::string(10'000'000, 'a'));
+  EXPECT_EQ(sha256_of_file(dir / "large", nullptr),
+            "01f4a87c04b40af59aadc0e812293509709c9a8763a60b7f9e19303322f8b03c");
+  CancelToken cancel;
+  cancel.cancel();
+  EXPECT_ERROR(sha256_of_file(dir / "large", &cancel), ErrorCode::kInterrupted, "interrupted");
 }
 
 }  // namespace
