@@ -1,0 +1,56 @@
+// A JSON reader that keeps what a prompt needs and other readers drop: the order of members, duplicate keys
+// and the exact source text of every value (1e2 stays 1e2). Not for checkpoint headers
+// (checkpoint/json_walk.h).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace perigee {
+
+enum class JsonKind : std::uint8_t { kNull, kBoolean, kNumber, kString, kArray, kObject };
+
+// "null", "boolean", "number", "string", "array", "object": also the type words of tool arguments.
+const char* json_kind_name(JsonKind kind);
+
+struct JsonNode {
+  using Member = std::pair<std::string, JsonNode>;
+
+  JsonKind kind = JsonKind::kNull;
+  std::string_view literal;     // the value's source text without surrounding white space
+  std::string text;             // kString: decoded; a lone surrogate is U+FFFD
+  std::vector<JsonNode> items;  // kArray
+  std::vector<Member> members;  // kObject: in source order, duplicates kept
+
+  bool is(JsonKind wanted) const { return kind == wanted; }
+  bool is_true() const { return kind == JsonKind::kBoolean && literal == "true"; }
+
+  // The member's value, the last one of duplicates; nullptr if there is none or this is no object.
+  const JsonNode* find(std::string_view key) const;
+};
+
+// Owns the source text that the nodes' literals point into.
+class JsonTree {
+ public:
+  static constexpr unsigned kMaxDepth = 512;
+
+  // RFC 8259, nothing before or after the value but white space, valid UTF-8, at most kMaxDepth levels.
+  // Otherwise kCorrupt: "<where>: line 3, column 14: …".
+  static JsonTree parse(std::string source, const std::string& where);
+
+  const JsonNode& root() const { return root_; }
+
+ private:
+  std::vector<char> source_;  // stays where it is when the tree is moved
+  JsonNode root_;
+};
+
+// One pass, no recursion, no depth limit: is `text` one JSON value by RFC 8259, white space around it
+// allowed?
+bool is_json_value(std::string_view text);
+
+}  // namespace perigee
