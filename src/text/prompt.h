@@ -21,7 +21,8 @@ enum class Marker { kOpen, kClose, kSep, kEndOfMessage };
 // Plain text is never empty; a literal of ours and a copy of the user's text are encoded the same way.
 using Segment = std::variant<Marker, ImageSize, std::string>;
 
-// Whether the prompt ends with an opened assistant message. Without it only the messages are rendered.
+// Whether the prompt ends with an opened assistant message. A last message that is partial is left open
+// either way.
 enum class GenerationPrompt { kOpen, kNone };
 
 // The whole prompt in K3's order: tools, effort, messages, tool choice, response format, opened reply. Tool
@@ -29,6 +30,7 @@ enum class GenerationPrompt { kOpen, kNone };
 std::vector<Segment> build_prompt(const Conversation& conversation,
                                   GenerationPrompt generation = GenerationPrompt::kOpen);
 
+std::string image_words(ImageSize size);  // what the prompt says of an image: "image 640x480"
 std::string segment_text(const Segment& segment);
 std::string prompt_text(std::span<const Segment> segments);
 
@@ -48,6 +50,9 @@ class PromptEncoder {
   PromptIds encode(std::span<const Segment> segments) const;
 
  private:
+  TokenId marker_id(Marker marker) const;
+  void append_image(ImageSize size, PromptIds& prompt) const;
+
   const Tokenizer& tokenizer_;
   ChatTokens tokens_;
 };
