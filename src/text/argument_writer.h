@@ -33,6 +33,9 @@ class ArgumentWriter {
   enum class Element { kNone, kString, kLiteral, kRaw, kIgnored };
   enum class Form { kUndecided, kMembers, kRaw };
 
+  void ignore();
+  void write_literal(std::string& out);
+
   Element element_ = Element::kNone;
   Form form_ = Form::kUndecided;
   std::size_t members_ = 0;

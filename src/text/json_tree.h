@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -16,6 +17,10 @@ enum class JsonKind : std::uint8_t { kNull, kBoolean, kNumber, kString, kArray, 
 
 // "null", "boolean", "number", "string", "array", "object": also the type words of tool arguments.
 const char* json_kind_name(JsonKind kind);
+
+// The kind of a value that begins like `literal`, which is not empty. NaN and Infinity are numbers, as in
+// Python.
+JsonKind json_kind(std::string_view literal);
 
 struct JsonNode {
   using Member = std::pair<std::string, JsonNode>;
@@ -45,12 +50,12 @@ class JsonTree {
   const JsonNode& root() const { return root_; }
 
  private:
-  std::vector<char> source_;  // stays where it is when the tree is moved
+  std::unique_ptr<const std::string> source_;  // stays where it is when the tree is moved
   JsonNode root_;
 };
 
-// One pass, no recursion, no depth limit: is `text` one JSON value by RFC 8259, white space around it
-// allowed?
+// One pass, no recursion, no depth limit: is `text` one JSON value by RFC 8259 in valid UTF-8, white space
+// around it allowed?
 bool is_json_value(std::string_view text);
 
 }  // namespace perigee
