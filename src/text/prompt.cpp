@@ -33,7 +33,9 @@ class PromptBuilder {
     if (prefix != nullptr) {
       opened_reply(*prefix);
     } else if (generation == GenerationPrompt::kOpen) {
-      opened_reply(Message{.role = Role::kAssistant});
+      Message nothing;
+      nothing.role = Role::kAssistant;
+      opened_reply(nothing);
     }
   }
 

@@ -45,7 +45,8 @@ ResponseFormat read_response_format(const JsonNode& format, bool lenient) {
   }
   const JsonNode* type = format.is(JsonKind::kString) ? &format : find_set(format, "type");
   if (type != nullptr && type->text == "text") return {};
-  if (type != nullptr && type->text == "json_object") return {.kind = ResponseFormat::Kind::kJsonObject};
+  if (type != nullptr && type->text == "json_object")
+    return {.kind = ResponseFormat::Kind::kJsonObject, .schema_json = {}};
   if (type == nullptr || type->text != "json_schema") {
     refuse(type == &format ? kParam : member_param(kParam, "type"),
            "is {}; it must be \"text\", \"json_object\" or \"json_schema\"",

@@ -49,7 +49,7 @@ void place_run(std::span<const Message> run, const Calls& calls, std::size_t& in
   const bool all_answer =
       std::all_of(run.begin(), run.end(), [&](const Message& result) { return calls.answers(result); });
   const auto first = static_cast<std::ptrdiff_t>(placed.size());
-  for (const Message& result : run) placed.push_back({.message = &result});
+  for (const Message& result : run) placed.push_back({.message = &result, .tool = {}});
   if (all_answer) {
     std::stable_sort(placed.begin() + first, placed.end(), [&](const auto& a, const auto& b) {
       return calls.position(*a.message) < calls.position(*b.message);
@@ -81,7 +81,7 @@ std::vector<PlacedMessage> place_messages(std::span<const Message> messages) {
       calls.replace(messages[i]);
       index = 0;
     }
-    placed.push_back({.message = &messages[i++]});
+    placed.push_back({.message = &messages[i++], .tool = {}});
   }
   return placed;
 }
