@@ -20,6 +20,8 @@ from pathlib import Path
 
 import regex
 
+from piece_pattern import PATTERN
+
 ORDINARY_TOKENS = 3840
 SPECIAL_SLOTS = 256
 SPECIAL_NAMES = {  # offset behind the ordinary tokens -> text
@@ -29,19 +31,7 @@ SPECIAL_NAMES = {  # offset behind the ordinary tokens -> text
     65: "<osagent_mode>", 254: "[UNK]", 255: "[PAD]",
 }
 
-UPPER = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]"
-LOWER = r"[\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]"
-CONTRACTION = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
-PIECE = regex.compile("|".join([
-    r"[\p{Han}]+",
-    rf"[^\r\n\p{{L}}\p{{N}}]?{UPPER}*{LOWER}+{CONTRACTION}",
-    rf"[^\r\n\p{{L}}\p{{N}}]?{UPPER}+{LOWER}*{CONTRACTION}",
-    r"\p{N}{1,3}",
-    r" ?[^\s\p{L}\p{N}]+[\r\n]*",
-    r"\s*[\r\n]+",
-    r"\s+(?!\S)",
-    r"\s+",
-]), regex.V1)
+PIECE = regex.compile(PATTERN, regex.V1)
 NUMBER = regex.compile(r"\p{N}+")
 
 TEXT = Path(__file__).resolve().parent / "nano_text"
