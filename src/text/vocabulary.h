@@ -12,9 +12,9 @@
 #include <string_view>
 #include <vector>
 
-namespace perigee {
+#include "text/token_bytes.h"
 
-using TokenId = std::uint32_t;
+namespace perigee {
 
 struct SpecialToken {
   TokenId id = 0;
@@ -65,6 +65,17 @@ class Vocabulary {
   std::span<const SpecialToken> specials() const;
 
   std::size_t longest_token() const;  // bytes of the longest ordinary token
+
+  const TokenBytes& ordinary_tokens() const { return ordinary_; }
+
+ private:
+  Vocabulary(TokenBytes ordinary, const SpecialSlots& slots, const std::string& where);
+  void name_specials(const SpecialSlots& slots, const std::string& where);
+  void sort_specials(const std::string& where);
+
+  TokenBytes ordinary_;
+  std::vector<SpecialToken> specials_;  // in id order
+  std::vector<std::uint32_t> by_text_;  // indices into specials_, sorted by text
 };
 
 }  // namespace perigee
