@@ -29,6 +29,7 @@ struct ReplyMessage {
   std::optional<std::string> content;    // unset: none, because there are tool calls
   std::vector<ReplyCall> calls;
   FinishReason finish = FinishReason::kStop;
+  std::optional<std::string> stop_string;  // the one that ended the reply
   // What had to be repaired or dropped, for logs and counters: "implicit_close:think", "call_cut", …
   std::vector<std::string> notes;
 };
