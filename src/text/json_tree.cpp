@@ -39,24 +39,31 @@ void check_utf8(std::string_view source, const std::string& where) {
 std::vector<std::size_t> check_and_count(std::string_view source, const std::string& where) {
   std::vector<std::size_t> children;
   std::vector<std::size_t> open;  // indices of the containers around the current place
+  std::size_t values = 0;
   JsonScanner scanner(source, kStrictJson);
+  const auto refuse = [&](const std::string& problem) {
+    fail_at(source, static_cast<std::size_t>(scanner.piece().data() - source.data()), where, problem);
+  };
   for (JsonStep step = scanner.next(); step != JsonStep::kEnd; step = scanner.next()) {
     if (step == JsonStep::kBad) fail_at(source, scanner.position(), where, scanner.problem());
     if (step == JsonStep::kClose) open.pop_back();
-    if (step == JsonStep::kScalar || step == JsonStep::kOpen) {
-      if (!open.empty()) ++children[open.back()];
+    if (step != JsonStep::kScalar && step != JsonStep::kOpen) continue;
+    if (!open.empty()) ++children[open.back()];
+    if (++values > JsonTree::kMaxValues) {
+      refuse(fmt::format("more than {} values; send less at once", JsonTree::kMaxValues));
     }
-    if (step == JsonStep::kOpen) {
-      if (scanner.depth() > JsonTree::kMaxDepth) {
-        fail_at(source, scanner.position() - 1, where,
-                fmt::format("more than {} levels of nesting; flatten the value", JsonTree::kMaxDepth));
-      }
-      open.push_back(children.size());
-      children.push_back(0);
+    if (step == JsonStep::kScalar) continue;
+    if (scanner.depth() > JsonTree::kMaxDepth) {
+      refuse(fmt::format("more than {} levels of nesting; flatten the value", JsonTree::kMaxDepth));
     }
+    open.push_back(children.size());
+    children.push_back(0);
   }
-  const std::size_t rest = std::min(source.find_first_not_of(" \t\n\r", scanner.position()), source.size());
-  if (rest < source.size()) fail_at(source, rest, where, "text after the end of the value; remove it");
+  const std::string_view rest = trim_json_space(source.substr(scanner.position()));
+  if (!rest.empty()) {
+    fail_at(source, static_cast<std::size_t>(rest.data() - source.data()), where,
+            "text after the end of the value; remove it");
+  }
   return children;
 }
 

@@ -42,9 +42,11 @@ struct JsonNode {
 class JsonTree {
  public:
   static constexpr unsigned kMaxDepth = 512;
+  // A node is some hundred bytes where the text may be two; no context holds a document of that many values.
+  static constexpr std::size_t kMaxValues = std::size_t{1} << 22;
 
-  // RFC 8259, nothing before or after the value but white space, valid UTF-8, at most kMaxDepth levels.
-  // Otherwise kCorrupt: "<where>: line 3, column 14: …".
+  // RFC 8259, nothing before or after the value but white space, valid UTF-8, within kMaxDepth and
+  // kMaxValues. Otherwise kCorrupt: "<where>: line 3, column 14: …".
   static JsonTree parse(std::string source, const std::string& where);
 
   const JsonNode& root() const { return root_; }
