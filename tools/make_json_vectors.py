@@ -17,20 +17,27 @@ import struct
 import sys
 
 SPACE = " \t\n\r"
-ALPHABET = ["a", "B", "é", "ß", "東", "🗼", "\u2028", "\x7f", "/", " ", '"', "\\", "\n", "\t", "\r", "\b", "\f", "\0", "\x1f"]
-NUMBERS = ["0", "-0", "-0.0", "0.0", "0e5", "-0E-9", "1", "-7", "9007199254740993", "1" * 60, "0.10", "1.0", "2.50", "1e5",
-           "1E+05", "1e-5", "1e-4", "0.0001", "0.00012", "9.999e-5", "123456789012345.6", "1e15", "1e16", "1e17",
-           "9999999999999998.0", "9999999999999999.0", "99999999999999999.0", "1e22", "1e23", "5e-324", "4.9e-324",
-           "2.4e-324", "2.5e-324", "1e-400", "-1e-400", "1e400", "-1E400", "1.7976931348623157e308",
-           "1.7976931348623158e308", "1.7976931348623159e308", "2.2250738585072014e-308", "2.2250738585072011e-308",
-           "0." + "0" * 400 + "1e401", "1" + "0" * 400 + "e-400", "0." + "0" * 400 + "1", "1" + "0" * 400 + ".0",
-           "1e99999999999999999999", "1e-99999999999999999999", "0e99999999999999999999", "123456789.123456789",
-           "0.1e1", "100e-2", "1.5e300", "3.14159265358979323846264338327950288", "9007199254740992.5", "0.5", "4503599627370497.5"]
-INVALID = ["", " ", "[", "]", "{", "}", "[1,]", "[,1]", "[,", "[1 2]", '{"a":1,}', '{"a"}', '{"a":}', '{"a" 1}', "{1:2}", "{a:1}",
-           "{'a':1}", "01", "-01", "00", "+1", ".5", "1.", "-", "1e", "1e+", "0x1F", "1_0", "１２", "NaN", "Infinity",
-           "-Infinity", "-I", "nul", "nulls", "True", "tru", "truefalse", '"', '"a', '"\\', '"\\"', '"\\x41"', '"\\u12"',
-           '"\\u12G4"', '"\\u', '"a\nb"', '"\x01"', "\u00a01", "\ufeff1", "1 2", "{} {}", "[1]]", '{"a":1}}', "/**/1", "1//",
-           "[1;2]", '{"a":1 "b":2}', '{"a",1}', '{"a":1,,"b":2}', "[}", "{]", '["a":1]', "undefined", "'a'", '"\t"', "\x0b1", "\x0c1"]
+ALPHABET = [
+    "a", "B", "é", "ß", "東", "🗼", "\u2028", "\x7f", "/", " ", '"', "\\", "\n", "\t", "\r", "\b", "\f", "\0", "\x1f",
+]
+NUMBERS = [
+    "0", "-0", "-0.0", "0.0", "0e5", "-0E-9", "1", "-7", "9007199254740993", "1" * 60, "0.10", "1.0", "2.50", "1e5",
+    "1E+05", "1e-5", "1e-4", "0.0001", "0.00012", "9.999e-5", "123456789012345.6", "1e15", "1e16", "1e17",
+    "9999999999999998.0", "9999999999999999.0", "99999999999999999.0", "1e22", "1e23", "5e-324", "4.9e-324",
+    "2.4e-324", "2.5e-324", "1e-400", "-1e-400", "1e400", "-1E400", "1.7976931348623157e308",
+    "1.7976931348623158e308", "1.7976931348623159e308", "2.2250738585072014e-308", "2.2250738585072011e-308",
+    "0." + "0" * 400 + "1e401", "1" + "0" * 400 + "e-400", "0." + "0" * 400 + "1", "1" + "0" * 400 + ".0",
+    "1e99999999999999999999", "1e-99999999999999999999", "0e99999999999999999999", "123456789.123456789", "0.1e1",
+    "100e-2", "1.5e300", "3.14159265358979323846264338327950288", "9007199254740992.5", "0.5", "4503599627370497.5",
+]
+INVALID = [
+    "", " ", "[", "]", "{", "}", "[1,]", "[,1]", "[,", "[1 2]", '{"a":1,}', '{"a"}', '{"a":}', '{"a" 1}', "{1:2}",
+    "{a:1}", "{'a':1}", "01", "-01", "00", "+1", ".5", "1.", "-", "1e", "1e+", "0x1F", "1_0", "１２", "NaN", "Infinity",
+    "-Infinity", "-I", "nul", "nulls", "True", "tru", "truefalse", '"', '"a', '"\\', '"\\"', '"\\x41"', '"\\u12"',
+    '"\\u12G4"', '"\\u', '"a\nb"', '"\x01"', "\u00a01", "\ufeff1", "1 2", "{} {}", "[1]]", '{"a":1}}', "/**/1", "1//",
+    "[1;2]", '{"a":1 "b":2}', '{"a",1}', '{"a":1,,"b":2}', "[}", "{]", '["a":1]', "undefined", "'a'", '"\t"', "\x0b1",
+    "\x0c1",
+]
 
 
 def refuse_constant(name):
@@ -56,7 +63,8 @@ def document(text):
 
 
 def kind(literal):
-    return {'"': "string", "{": "object", "[": "array", "t": "boolean", "f": "boolean", "n": "null"}.get(literal[0], "number")
+    names = {'"': "string", "{": "object", "[": "array", "t": "boolean", "f": "boolean", "n": "null"}
+    return names.get(literal[0], "number")
 
 
 def skip_space(text, at):
@@ -124,7 +132,8 @@ class Writer:
     def number(self):
         if self.dice.random() < 0.4:
             return self.dice.choice([n for n in NUMBERS if len(n) < 40])
-        return repr(self.dice.choice([self.dice.randint(-10**6, 10**6), self.dice.uniform(-1, 1) * 10**self.dice.randint(-12, 20)]))
+        integer = self.dice.randint(-10**6, 10**6)
+        return repr(self.dice.choice([integer, self.dice.uniform(-1, 1) * 10**self.dice.randint(-12, 20)]))
 
     def value(self, depth):
         roll = self.dice.random()
@@ -132,20 +141,23 @@ class Writer:
             return "[" + ",".join(self.item(depth) for _ in range(self.dice.randint(0, 4))) + self.space() + "]"
         if depth > 0 and roll < 0.5:
             return self.object(depth)
-        return self.dice.choice([self.string, self.string, self.number, self.number, lambda: "true", lambda: "false", lambda: "null"])()
+        word = self.dice.choice(["true", "false", "null"])
+        return self.dice.choice([self.string(), self.string(), self.number(), self.number(), word])
 
     def item(self, depth):
         return self.space() + self.value(depth - 1) + self.space()
 
     def object(self, depth):
-        pairs = [f"{self.space()}{self.string(True)}{self.space()}:{self.item(depth)}" for _ in range(self.dice.randint(0, 4))]
+        count = self.dice.randint(0, 4)
+        pairs = [f"{self.space()}{self.string(True)}{self.space()}:{self.item(depth)}" for _ in range(count)]
         return "{" + ",".join(pairs) + self.space() + "}"
 
     def damaged(self, text):
         """One character inserted, replaced or removed, or the end cut off."""
         at = self.dice.randrange(len(text))
         other = self.dice.choice('[]{},:"\\0-+.eEnt \n\x01/1x')
-        return self.dice.choice([text[:at] + other + text[at:], text[:at] + other + text[at + 1:], text[:at] + text[at + 1:], text[:at]])
+        before, behind = text[:at], text[at + 1:]
+        return self.dice.choice([before + other + text[at:], before + other + behind, before + behind, before])
 
 
 def random_float(dice):
@@ -173,9 +185,11 @@ def make(scale):
     writer = Writer(dice)
     texts = [writer.space() + writer.value(4) + writer.space() for _ in range(200 * scale)]
     texts += [writer.damaged(dice.choice(texts)) for _ in range(250 * scale)]
-    objects = [writer.space() + writer.object(3) + dice.choice(["", "", " ", "x", "{}", "]"]) for _ in range(120 * scale)]
+    tails = ["", "", " ", "x", "{}", "]"]
+    objects = [writer.space() + writer.object(3) + dice.choice(tails) for _ in range(120 * scale)]
     objects += [writer.damaged(dice.choice(objects)) for _ in range(150 * scale)]
-    objects += [dice.choice(objects).replace("\\n", "\n").replace("null", "NaN").replace("true", "-Infinity") for _ in range(40 * scale)]
+    lax = [dice.choice(objects).replace("\\n", "\n") for _ in range(40 * scale)]
+    objects += [text.replace("null", "NaN").replace("true", "-Infinity") for text in lax]
     return {
         "about": "Made by tools/make_json_vectors.py with Python's json; not to be edited.",
         "documents": [document(text) for text in dict.fromkeys(INVALID + texts)],
