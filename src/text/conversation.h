@@ -22,13 +22,13 @@ const char* effort_name(Effort effort);  // "low", …
 struct ImageSize {
   std::uint32_t width = 0;
   std::uint32_t height = 0;
+  bool operator==(const ImageSize&) const = default;
 };
 
 // One part of a message's content: text, or an image. Each part is tokenized alone.
 struct ContentPart {
   std::string text;
-  std::optional<ImageSize>
-      image;  // set: an image, `text` is where it comes from (URL as sent) and never shown
+  std::optional<ImageSize> image;  // set: `text` is where the image comes from (URL as sent), never shown
 };
 
 struct ToolCall {
