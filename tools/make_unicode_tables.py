@@ -90,11 +90,11 @@ def tables(classes: list[int]) -> str:
     ascii_then_lead = classes[:128] + [MULTIBYTE] * 128
     assert len(masks) <= 16 and len(pages) <= 256
     return "\n".join([
-        array("std::uint8_t kUnicodeByteClass", ascii_then_lead, "d", 20),
-        array("std::uint8_t kUnicodeMasks", masks, "d", 20),
+        array("std::uint8_t kUnicodeByteClass", ascii_then_lead, "d", 21),
+        array("std::uint8_t kUnicodeMasks", masks, "d", 21),
         array("std::uint64_t kUnicodeWords", packed, "#018x", 5),
         array("std::uint16_t kUnicodePages", [number for page in pages for number in page], "d", 16),
-        array("std::uint8_t kUnicodePageOf", page_of, "d", 20),
+        array("std::uint8_t kUnicodePageOf", page_of, "d", 21),
     ])
 
 

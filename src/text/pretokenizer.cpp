@@ -1,6 +1,8 @@
 #include "text/pretokenizer.h"
 
+#include <bit>
 #include <cstdint>
+#include <cstring>
 
 #include "text/unicode.h"
 #include "text/utf8.h"
@@ -22,6 +24,14 @@ struct Char {
   std::uint8_t bits;  // its class
 };
 
+// Eight bytes, the first in the lowest place.
+std::uint64_t load_little_endian(const char* bytes) {
+  static_assert(std::endian::native == std::endian::little);
+  std::uint64_t eight;
+  std::memcpy(&eight, bytes, sizeof eight);
+  return eight;
+}
+
 // A byte that begins no valid character stands alone and has no class.
 inline Char char_at(std::string_view text, std::size_t at) {
   const std::uint8_t bits = byte_class(text[at]);
@@ -42,6 +52,27 @@ std::size_t run_end(std::string_view text, std::size_t at, std::uint8_t bits) {
   return at;
 }
 
+// The end of the run of a…z from `at` on, eight bytes at a time: this is where the bytes of most text are.
+std::size_t ascii_lower_end(std::string_view text, std::size_t at) {
+  constexpr std::uint64_t kEach = 0x0101010101010101;
+  constexpr std::uint64_t kHighBits = 0x80 * kEach;
+  while (text.size() - at >= 8) {
+    const std::uint64_t eight = load_little_endian(text.data() + at);
+    const std::uint64_t low = eight & ~kHighBits;
+    const std::uint64_t from_a = low + (0x80 - 'a') * kEach;
+    const std::uint64_t after_z = low + (0x80 - 'z' - 1) * kEach;
+    const std::uint64_t others = (~from_a | after_z | eight) & kHighBits;
+    if (others != 0) return at + static_cast<unsigned>(std::countr_zero(others)) / 8;
+    at += 8;
+  }
+  return at;
+}
+
+// W* from `at` on.
+std::size_t lower_end(std::string_view text, std::size_t at) {
+  return run_end(text, ascii_lower_end(text, at), kCharLower);
+}
+
 // U* W+, or else U+ W*, from `at` on; `at` if neither matches. U* takes all it can; if no W follows, it gives
 // back down to the last character that is both.
 std::size_t word_end(std::string_view text, std::size_t at) {
@@ -49,7 +80,7 @@ std::size_t word_end(std::string_view text, std::size_t at) {
   while (at < text.size()) {
     const Char next = char_at(text, at);
     if ((next.bits & kCharUpper) == 0) {
-      if ((next.bits & kCharLower) != 0) return run_end(text, next.end, kCharLower);
+      if ((next.bits & kCharLower) != 0) return lower_end(text, next.end);
       break;
     }
     at = next.end;

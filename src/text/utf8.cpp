@@ -64,22 +64,16 @@ std::size_t append_repaired(std::string_view bytes, std::string& out) {
 
 }  // namespace
 
-CodePoint decode_utf8(std::string_view text, std::size_t at) {
-  const unsigned char first = byte_at(text, at);
-  if (first < 0x80) return {first, 1, true};
-  const Lead lead = lead_of(first);
-  if (lead.length == 0) return {kReplacementCharacter, 1, false};
-  const std::size_t available = std::min<std::size_t>(lead.length, text.size() - at);
-  char32_t value = first & (0x7F >> lead.length);
-  for (unsigned i = 1; i < lead.length; ++i) {
-    const unsigned char low = i == 1 ? lead.second_low : 0x80;
-    const unsigned char high = i == 1 ? lead.second_high : 0xBF;
-    if (i == available || byte_at(text, at + i) < low || byte_at(text, at + i) > high) {
-      return {kReplacementCharacter, i, false};
-    }
-    value = value << 6 | (byte_at(text, at + i) & 0x3F);
+// No look at the sequence's full length: with all its bytes it would be valid.
+CodePoint invalid_utf8_part(std::string_view text, std::size_t at) {
+  const Lead lead = lead_of(byte_at(text, at));
+  unsigned length = 1;
+  if (lead.length > 1 && at + 1 < text.size() && byte_at(text, at + 1) >= lead.second_low &&
+      byte_at(text, at + 1) <= lead.second_high) {
+    ++length;
+    while (at + length < text.size() && (byte_at(text, at + length) & 0xC0) == 0x80) ++length;
   }
-  return {value, lead.length, true};
+  return {kReplacementCharacter, length, false};
 }
 
 void append_utf8(std::string& out, char32_t code_point) {
