@@ -92,7 +92,8 @@ class TreeBuilder {
     if (open_.empty()) return root_;
     JsonNode& parent = *open_.back();
     if (parent.is(JsonKind::kArray)) return parent.items.emplace_back();
-    return parent.members.emplace_back(std::move(key_), JsonNode{}).second;
+    parent.members.push_back({std::move(key_), JsonNode{}});
+    return parent.members.back().value;
   }
 
   void add(std::string_view piece, bool container) {
@@ -159,9 +160,9 @@ JsonKind json_kind(std::string_view literal) {
 }
 
 const JsonNode* JsonNode::find(std::string_view key) const {
-  const auto found = std::find_if(members.rbegin(), members.rend(),
-                                  [&](const Member& member) { return member.first == key; });
-  return found == members.rend() ? nullptr : &found->second;
+  const auto found =
+      std::find_if(members.rbegin(), members.rend(), [&](const Member& member) { return member.key == key; });
+  return found == members.rend() ? nullptr : &found->value;
 }
 
 JsonTree JsonTree::parse(std::string source, const std::string& where) {

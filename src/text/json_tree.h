@@ -8,7 +8,6 @@
 #include <memory>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 namespace perigee {
@@ -23,7 +22,7 @@ const char* json_kind_name(JsonKind kind);
 JsonKind json_kind(std::string_view literal);
 
 struct JsonNode {
-  using Member = std::pair<std::string, JsonNode>;
+  struct Member;
 
   JsonKind kind = JsonKind::kNull;
   std::string_view literal;     // the value's source text without surrounding white space
@@ -36,6 +35,11 @@ struct JsonNode {
 
   // The member's value, the last one of duplicates; nullptr if there is none or this is no object.
   const JsonNode* find(std::string_view key) const;
+};
+
+struct JsonNode::Member {
+  std::string key;
+  JsonNode value;
 };
 
 // Owns the source text that the nodes' literals point into.

@@ -24,12 +24,12 @@ TEST(JsonTree, KeepsOrderDuplicatesAndLiterals) {
   ASSERT_TRUE(root.is(JsonKind::kObject));
   EXPECT_EQ(root.literal, R"({"z": 1e2 , "a":[ 1 , {} ],"z":-0.50})");
   ASSERT_EQ(root.members.size(), 3U);
-  EXPECT_EQ(root.members[0].first, "z");
-  EXPECT_EQ(root.members[0].second.literal, "1e2");
-  EXPECT_EQ(root.members[1].first, "a");
-  EXPECT_EQ(root.members[1].second.literal, "[ 1 , {} ]");
-  EXPECT_EQ(root.members[1].second.items[1].literal, "{}");
-  EXPECT_EQ(root.members[2].second.literal, "-0.50");
+  EXPECT_EQ(root.members[0].key, "z");
+  EXPECT_EQ(root.members[0].value.literal, "1e2");
+  EXPECT_EQ(root.members[1].key, "a");
+  EXPECT_EQ(root.members[1].value.literal, "[ 1 , {} ]");
+  EXPECT_EQ(root.members[1].value.items[1].literal, "{}");
+  EXPECT_EQ(root.members[2].value.literal, "-0.50");
 }
 
 TEST(JsonTree, FindsTheLastOfDuplicateKeys) {
@@ -53,7 +53,7 @@ TEST(JsonTree, DecodesEveryEscape) {
   EXPECT_EQ(parse(R"("\"\\\/\b\f\n\r\t\u0041\u00e9\u20AC\ud83d\uDE42")").root().text,
             "\"\\/\b\f\n\r\tA\u00e9\u20ac\U0001f642");
   EXPECT_EQ(parse("\"a\\u0000b\"").root().text, std::string("a\0b", 3));
-  EXPECT_EQ(parse(R"({"\u006b":1})").root().members[0].first, "k");
+  EXPECT_EQ(parse(R"({"\u006b":1})").root().members[0].key, "k");
 }
 
 TEST(JsonTree, ReplacesEachLoneHalfOfASurrogatePair) {
@@ -73,7 +73,7 @@ TEST(JsonTree, KeepsItsLiteralsWhenItIsMoved) {
   JsonTree third = parse("0");
   third = parse(R"({"k":"v"})");
   EXPECT_EQ(second.root().items[0].literal, "7");
-  EXPECT_EQ(third.root().members[0].second.literal, "\"v\"");
+  EXPECT_EQ(third.root().members[0].value.literal, "\"v\"");
 }
 
 struct Malformed {
