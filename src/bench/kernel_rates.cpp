@@ -1,6 +1,7 @@
 #include "bench/kernel_rates.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstring>
 #include <functional>
@@ -16,6 +17,7 @@ namespace perigee {
 namespace {
 
 constexpr std::size_t kGroups = 16384;  // 256 kB of nibbles: input and output fit a 1 MB cache
+constexpr std::size_t kMemoryWords = std::size_t{1} << 24;  // 128 MiB, beyond the last cache
 constexpr double kSecondsPerKernel = 1.0;
 constexpr std::size_t kRounds = 25;  // the median of so many
 
@@ -110,6 +112,20 @@ std::vector<KernelRate> measure_kernel_rates() {
           {"requantise, compressed-tensors", "output",
            requant_rate(buffers, RequantMethod::kCompressedTensorsMinMax), 2e9},
           {"FP8 128x128 blocks", "input", fp8_rate(), 0}};
+}
+
+double measure_memory_read_rate() {
+  const std::vector<std::uint64_t> words(kMemoryWords, 1);
+  std::uint64_t sum = 0;
+  const double rate = median_rate(8.0 * static_cast<double>(words.size()), [&words, &sum] {
+    // Four sums, so that no addition waits for the one before.
+    std::array<std::uint64_t, 4> sums{};
+    for (std::size_t i = 0; i < words.size(); i += sums.size()) {
+      for (std::size_t lane = 0; lane < sums.size(); ++lane) sums[lane] += words[i + lane];
+    }
+    sum += sums[0] + sums[1] + sums[2] + sums[3];
+  });
+  return sum > 0 ? rate : 0;  // the sum is used, so the reading cannot be left out
 }
 
 }  // namespace perigee

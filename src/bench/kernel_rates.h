@@ -17,4 +17,7 @@ struct KernelRate {
 // lossless cast, requantisation, FP8 blocks.
 std::vector<KernelRate> measure_kernel_rates();
 
+// What one core can read from memory, far beyond its caches: bytes per second, the median of a second.
+double measure_memory_read_rate();
+
 }  // namespace perigee

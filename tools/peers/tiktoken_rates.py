@@ -7,8 +7,9 @@ can alternate with another program's:
   text NAME BYTES\\n<that many bytes>   keeps a text           {"characters": ...}
   encode NAME\\n                        encodes it once        {"seconds": ..., "ids": ..., "sha256": ...}
 
+Seconds are CPU time, which is time on the wall where nobody else uses the machine.
 `sha256` is over the ids as little-endian 32-bit numbers. Very long texts are cut first, as the released tokenizer cuts
-them (docs/chat-format.md, "Long text"); the cutting is not part of the seconds, which favours tiktoken. Special tokens
+them (docs/chat-format.md, "Pieces"); the cutting is not part of the seconds, which favours tiktoken. Special tokens
 are ordinary text here.
 
 Usage: tiktoken_rates.py TIKTOKEN_FILE
@@ -55,9 +56,9 @@ def cut(text):
 
 
 def encode(encoding, parts):
-    begin = time.perf_counter()
+    begin = time.process_time()
     results = [encoding.encode_ordinary(part) for part in parts]
-    seconds = time.perf_counter() - begin
+    seconds = time.process_time() - begin
     ids = array.array("I", [token for result in results for token in result])
     if sys.byteorder == "big":
         ids.byteswap()
@@ -71,9 +72,9 @@ def answer(value):
 def main():
     if len(sys.argv) != 2:
         sys.exit(__doc__)
-    begin = time.perf_counter()
+    begin = time.process_time()
     encoding = load(sys.argv[1])
-    answer({"version": tiktoken.__version__, "load_seconds": time.perf_counter() - begin})
+    answer({"version": tiktoken.__version__, "load_seconds": time.process_time() - begin})
     texts = {}
     while line := sys.stdin.buffer.readline():
         command, name, *size = line.decode().split()
