@@ -169,4 +169,5 @@ class Kda(nn.Module):
     def mix(self, q, k, v, log_alpha, beta, s):
         if self.chunk is None or q.shape[1] == 1:
             return recurrence(q, k, v, log_alpha, beta, s)
-        return chunked(q, k, v, log_alpha, beta, s, self.chunk, self.config.gate_lower_bound)
+        with torch.autocast(q.device.type, enabled=False):
+            return chunked(q, k, v, log_alpha, beta, s, self.chunk, self.config.gate_lower_bound)
