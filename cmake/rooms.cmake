@@ -1,7 +1,7 @@
-# perigee_room(NAME LINKS...): one static library per room, made of every .cpp in the folder.
+# perigee_room(NAME LINKS...): one static library per room, made of every .cpp in the folder and below.
 # A new file in a room needs no edit here. What a room may include is decided by tools/check_includes.py.
 function(perigee_room name)
-  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${name}/*.cpp)
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${name}/*.cpp)
   add_library(perigee_${name} STATIC ${sources})
   target_include_directories(perigee_${name} PUBLIC ${CMAKE_SOURCE_DIR}/src)
   target_link_libraries(perigee_${name} PUBLIC ${ARGN})

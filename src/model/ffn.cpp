@@ -1,0 +1,87 @@
+#include "model/layers.h"
+
+namespace perigee {
+namespace {
+
+SituParameters situ_parameters(const K3Config& config) {
+  return {.beta = static_cast<float>(config.activation_situ_beta),
+          .linear_beta = static_cast<float>(config.activation_situ_linear_beta)};
+}
+
+std::vector<RoutedToken> choose_experts(const StepContext& step, std::size_t layer, const MoeWeights& w,
+                                        ConstRows x) {
+  Tensor logits(x.rows, w.gate.rows);
+  step.ops.linear_f32(w.gate, x, logits);
+  std::vector<RoutedToken> routed(x.rows);
+  step.ops.route(logits,
+                 {.top_k = step.config.num_experts_per_token,
+                  .renormalise = step.config.moe_renormalize,
+                  .scaling_factor = static_cast<float>(step.config.routed_scaling_factor),
+                  .selection_bias = w.e_score_correction_bias.data()},
+                 routed);
+  if (step.options.observe_routing) step.options.observe_routing(static_cast<int>(layer), routed);
+  return routed;
+}
+
+// The tokens of one expert, and the weight of each.
+struct ExpertShare {
+  std::vector<std::uint32_t> tokens;
+  std::vector<float> weights;
+};
+
+std::vector<ExpertShare> shares_of_experts(std::span<const RoutedToken> routed, std::size_t experts) {
+  std::vector<ExpertShare> shares(experts);
+  for (std::size_t t = 0; t < routed.size(); ++t) {
+    for (std::size_t i = 0; i < routed[t].experts.size(); ++i) {
+      ExpertShare& share = shares[routed[t].experts[i]];
+      share.tokens.push_back(static_cast<std::uint32_t>(t));
+      share.weights.push_back(routed[t].weights[i]);
+    }
+  }
+  return shares;
+}
+
+Tensor gathered(ConstRows x, std::span<const std::uint32_t> tokens) {
+  Tensor rows(tokens.size(), x.width);
+  for (std::size_t t = 0; t < tokens.size(); ++t) std::copy_n(x[tokens[t]], x.width, rows[t]);
+  return rows;
+}
+
+Tensor situ_glu(const StepContext& step, const Matrix& gate, const Matrix& up, const Matrix& down,
+                ConstRows x) {
+  Tensor h(x.rows, gate.rows);
+  step.ops.situ(linear(step.ops, gate, x), linear(step.ops, up, x), situ_parameters(step.config), h);
+  return linear(step.ops, down, h);
+}
+
+}  // namespace
+
+Tensor situ_mlp(const StepContext& step, const MlpWeights& w, ConstRows x) {
+  return situ_glu(step, w.gate_proj, w.up_proj, w.down_proj, x);
+}
+
+Tensor latent_moe(const StepContext& step, std::size_t layer, const MoeWeights& w, ConstRows x) {
+  const Ops& ops = step.ops;
+  const std::vector<RoutedToken> routed = choose_experts(step, layer, w, x);
+  const Tensor z = linear(ops, w.routed_expert_down_proj, x);
+
+  Tensor sum(z.rows(), z.width());
+  const std::vector<ExpertShare> shares = shares_of_experts(routed, step.config.num_experts);
+  for (std::size_t e = 0; e < shares.size(); ++e) {  // in index order: a token's sum has one order
+    const auto& [tokens, weights] = shares[e];
+    if (tokens.empty()) continue;
+    const ExpertWeights expert = step.experts.get(layer, e);
+    const Tensor y = situ_glu(step, expert.w1, expert.w3, expert.w2, gathered(z, tokens));
+    ops.add_weighted(y, weights, tokens, sum);
+  }
+  step.experts.release(layer);
+  ops.round(sum);
+
+  Tensor normed(sum.rows(), sum.width());
+  ops.rms_norm(sum, w.routed_expert_norm, static_cast<float>(step.config.rms_norm_eps), normed);
+  Tensor out = linear(ops, w.routed_expert_up_proj, normed);
+  ops.add(situ_mlp(step, w.shared_experts, x), out);
+  return out;
+}
+
+}  // namespace perigee

@@ -1,0 +1,51 @@
+// The parts of a layer, each a function that reads like docs/model.md. All work on the rows of every sequence
+// of a step at once, except where a sequence's own state comes in.
+#pragma once
+
+#include <span>
+
+#include "checkpoint/config.h"
+#include "compute/ops.h"
+#include "model/forward.h"
+#include "model/state.h"
+#include "model/weights.h"
+
+namespace perigee {
+
+// Rows [begin, begin + count) of a step belong to the sequence with this state.
+struct SequenceRows {
+  std::size_t begin = 0;
+  std::size_t count = 0;
+  std::size_t position = 0;  // tokens before these
+  SequenceState* state = nullptr;
+};
+
+struct StepContext {
+  const K3Config& config;
+  const Ops& ops;
+  ExpertSource& experts;
+  std::span<const SequenceRows> sequences;
+  const ForwardOptions& options;
+};
+
+// x: the normed input [rows, hidden]. The layer's entry in every sequence's state is moved on.
+Tensor kda_attention(const StepContext& step, std::size_t layer, const KdaWeights& w, ConstRows x);
+Tensor mla_attention(const StepContext& step, std::size_t layer, const MlaWeights& w, ConstRows x);
+
+Tensor situ_mlp(const StepContext& step, const MlpWeights& w, ConstRows x);
+Tensor latent_moe(const StepContext& step, std::size_t layer, const MoeWeights& w, ConstRows x);
+
+inline Rows rows_of(Tensor& x, std::size_t begin, std::size_t count) {
+  return {x[begin], count, x.width()};
+}
+inline ConstRows rows_of(ConstRows x, std::size_t begin, std::size_t count) {
+  return {x[begin], count, x.width};
+}
+
+inline Tensor linear(const Ops& ops, const Matrix& w, ConstRows x) {
+  Tensor y(x.rows, w.rows);
+  ops.linear(w, x, y);
+  return y;
+}
+
+}  // namespace perigee

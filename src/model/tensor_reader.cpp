@@ -1,0 +1,224 @@
+#include "model/tensor_reader.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "checkpoint/plain_values.h"
+#include "checkpoint/tensor_name.h"
+
+namespace perigee {
+namespace {
+
+using Shape = std::vector<std::uint64_t>;
+
+std::uint64_t tiles(std::size_t length) {
+  return (length + 127) / 128;
+}
+
+void check_shape(const TensorInfo& tensor, const Shape& expected) {
+  if (tensor.shape != expected) {
+    fail(ErrorCode::kUnsupported, "{} has shape {}, but config.json asks for {}", tensor.name,
+         shape_text(tensor.shape), shape_text(expected));
+  }
+}
+
+[[noreturn]] void fail_type(const TensorInfo& tensor, const char* wanted) {
+  fail(ErrorCode::kUnsupported, "{} is of type {}; {} is what this program can run", tensor.name,
+       dtype_name(tensor.dtype), wanted);
+}
+
+float single_float(const std::byte* bytes) {
+  float value;
+  std::memcpy(&value, bytes, sizeof(value));
+  return value;
+}
+
+}  // namespace
+
+void WeightArena::Free::operator()(std::byte* memory) const {
+  std::free(memory);
+}
+
+std::byte* WeightArena::allocate(std::size_t bytes) {
+  const std::size_t rounded = align_up(std::max<std::size_t>(bytes, 1), kAlignment);
+  if (rounded > left_) {
+    const std::size_t piece = std::max(rounded, kPiece);
+    auto* memory = static_cast<std::byte*>(std::aligned_alloc(kAlignment, piece));
+    if (memory == nullptr) throw std::bad_alloc();
+    pieces_.emplace_back(memory);
+    next_ = memory;
+    left_ = piece;
+  }
+  std::byte* result = next_;
+  next_ += rounded;
+  left_ -= rounded;
+  total_ += rounded;
+  return result;
+}
+
+TensorReader::TensorReader(std::filesystem::path checkpoint) : checkpoint_(std::move(checkpoint)) {
+  const CheckpointIndex index = load_checkpoint_index(checkpoint_);
+  for (const std::string& name : index.shards) {
+    shards_.push_back(std::make_unique<ShardHeader>(read_shard_header(checkpoint_, index, name)));
+    const ShardHeader& shard = *shards_.back();
+    for (const TensorInfo& tensor : shard.header.tensors) locations_[tensor.name] = {&shard, &tensor};
+  }
+}
+
+const TensorReader::Location* TensorReader::find(const std::string& name) const {
+  const auto found = locations_.find(name);
+  return found == locations_.end() ? nullptr : &found->second;
+}
+
+TensorReader::Location TensorReader::take(const std::string& name) {
+  const Location* location = find(name);
+  if (location == nullptr) {
+    fail(ErrorCode::kNotFound, "{} has no tensor {}, which its config.json asks for", checkpoint_.string(),
+         name);
+  }
+  taken_[name] = true;
+  return *location;
+}
+
+void TensorReader::plan(const Location& from, std::function<void(const std::byte*)> done) {
+  wanted_bytes_ += from.tensor->bytes();
+  reads_.push_back({from, std::move(done)});
+}
+
+void TensorReader::want_matrix(const std::string& module, std::size_t rows, std::size_t columns,
+                               Matrix& matrix) {
+  matrix.rows = rows;
+  matrix.columns = columns;
+  if (find(module + ".weight_packed") != nullptr) return want_nibbles(module, ".weight_packed", matrix);
+  const std::string name = module + ".weight";
+  const Location* plain = find(name);
+  if (plain != nullptr && plain->tensor->dtype == DType::kU8) return want_nibbles(module, ".weight", matrix);
+  if (plain != nullptr && plain->tensor->dtype == DType::kF8E4M3) return want_fp8(module, matrix);
+  want_plain(name, matrix);
+}
+
+void TensorReader::want_plain(const std::string& name, Matrix& matrix) {
+  const Location location = take(name);
+  check_shape(*location.tensor, {matrix.rows, matrix.columns});
+  switch (location.tensor->dtype) {
+    case DType::kF32:
+      matrix.format = WeightFormat::kF32;
+      break;
+    case DType::kBF16:
+      matrix.format = WeightFormat::kBf16;
+      break;
+    default:
+      fail_type(*location.tensor, "BF16 or F32");
+  }
+  plan(location, [&matrix](const std::byte* bytes) { matrix.values = bytes; });
+}
+
+void TensorReader::want_nibbles(const std::string& module, const std::string& part, Matrix& matrix) {
+  const Location values = take(module + part);
+  const Location scales = take(module + ".weight_scale");
+  check_shape(*values.tensor, {matrix.rows, matrix.columns / 2});
+  plan(values, [&matrix](const std::byte* bytes) { matrix.values = bytes; });
+  plan(scales, [&matrix](const std::byte* bytes) { matrix.scales = bytes; });
+  if (scales.tensor->dtype == DType::kU8 || scales.tensor->dtype == DType::kF8E8M0) {
+    matrix.format = WeightFormat::kMxfp4;
+    check_shape(*scales.tensor, {matrix.rows, matrix.columns / 32});
+    return;
+  }
+  if (scales.tensor->dtype != DType::kF8E4M3) fail_type(*scales.tensor, "F8_E4M3 (NVFP4) or U8 (MXFP4)");
+  matrix.format = WeightFormat::kNvfp4;
+  check_shape(*scales.tensor, {matrix.rows, matrix.columns / 16});
+  // ModelOpt multiplies by weight_scale_2, compressed-tensors divides by weight_global_scale.
+  const bool divides = find(module + ".weight_scale_2") == nullptr;
+  const Location global = take(module + (divides ? ".weight_global_scale" : ".weight_scale_2"));
+  if (global.tensor->dtype != DType::kF32 || global.tensor->elements() != 1)
+    fail_type(*global.tensor, "one F32");
+  plan(global, [&matrix, divides](const std::byte* bytes) {
+    const float scale = single_float(bytes);
+    matrix.global_scale = divides ? 1.0f / scale : scale;
+  });
+}
+
+void TensorReader::want_fp8(const std::string& module, Matrix& matrix) {
+  const Location values = take(module + ".weight");
+  const Location scales = take(module + ".weight_scale");
+  matrix.format = WeightFormat::kFp8Tile;
+  check_shape(*values.tensor, {matrix.rows, matrix.columns});
+  check_shape(*scales.tensor, {tiles(matrix.rows), 1, tiles(matrix.columns), 1});
+  if (scales.tensor->dtype != DType::kF32) fail_type(*scales.tensor, "F32");
+  plan(values, [&matrix](const std::byte* bytes) { matrix.values = bytes; });
+  plan(scales, [&matrix](const std::byte* bytes) { matrix.scales = bytes; });
+}
+
+void TensorReader::want_vector(const std::string& name, const std::vector<Shape>& shapes, Vector& values) {
+  const Location location = take(name);
+  const TensorInfo& tensor = *location.tensor;
+  if (std::find(shapes.begin(), shapes.end(), tensor.shape) == shapes.end())
+    check_shape(tensor, shapes.front());
+  if (tensor.dtype != DType::kF32 && tensor.dtype != DType::kBF16 && tensor.dtype != DType::kF16) {
+    fail_type(tensor, "F32, BF16 or F16");
+  }
+  const std::size_t count = tensor.elements();
+  vectors_.emplace_back(count);
+  std::vector<float>& floats = vectors_.back();
+  values = floats;
+  plan(location, [&floats, &tensor](const std::byte* bytes) {
+    const std::vector<double> exact = plain_values(tensor.dtype, {bytes, tensor.bytes()});
+    std::transform(exact.begin(), exact.end(), floats.begin(),
+                   [](double x) { return static_cast<float>(x); });
+  });
+}
+
+void TensorReader::check_nothing_left(std::uint64_t layers) const {
+  for (const auto& [name, location] : locations_) {
+    if (taken_.contains(name)) continue;
+    const TensorName parsed = parse_tensor_name(name);
+    const bool other_tower =
+        parsed.tensor_class == TensorClass::kVision || parsed.tensor_class == TensorClass::kProjector;
+    const bool activation_scale = parsed.part == Part::kInputScale || parsed.part == Part::kInputGlobalScale;
+    const bool in_model = parsed.layer < static_cast<std::int64_t>(layers);
+    if (other_tower || (activation_scale && in_model)) continue;
+    fail(ErrorCode::kUnsupported, "{} has a tensor {} that is not part of K3 as its config.json describes it",
+         checkpoint_.string(), name);
+  }
+}
+
+void TensorReader::cut_zero_padding(const std::string& name, std::size_t keep, Vector& values) {
+  const auto padding = values.subspan(keep);
+  if (std::any_of(padding.begin(), padding.end(), [](float x) { return x != 0; })) {
+    fail(ErrorCode::kUnsupported,
+         "{} has {} values for {} heads, and those behind the heads are not zero; it is per head, so nothing "
+         "else "
+         "may stand there",
+         name, values.size(), keep);
+  }
+  values = values.first(keep);
+}
+
+void TensorReader::read(WeightArena& arena,
+                        const std::function<void(std::uint64_t, std::uint64_t)>& progress) {
+  std::sort(reads_.begin(), reads_.end(), [](const Read& a, const Read& b) {
+    return std::pair(a.from.shard, a.from.tensor->begin) < std::pair(b.from.shard, b.from.tensor->begin);
+  });
+  File file;
+  const ShardHeader* open = nullptr;
+  std::uint64_t done = 0;
+  for (const Read& read : reads_) {
+    if (read.from.shard != open) {
+      open = read.from.shard;
+      file = File::open_read(checkpoint_ / open->file_name);
+    }
+    const std::size_t bytes = read.from.tensor->bytes();
+    std::byte* memory = arena.allocate(bytes);
+    file.read_exact({memory, bytes}, open->header.data_offset + read.from.tensor->begin);
+    read.done(memory);
+    done += bytes;
+    if (progress) progress(done, wanted_bytes_);
+  }
+  reads_.clear();
+}
+
+}  // namespace perigee

@@ -1,0 +1,93 @@
+// Reads chosen tensors of a checkpoint into memory in two phases: first everything wanted is named and
+// checked against its expected shape, then it is read in file order. Remembers what was asked for, so that
+// nothing in a checkpoint is overlooked silently.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "checkpoint/checkpoint.h"
+#include "checkpoint/index.h"
+#include "checkpoint/safetensors.h"
+#include "compute/matrix.h"
+#include "model/weights.h"
+
+namespace perigee {
+
+// Memory for weights in large pieces, every tensor on a cache line.
+class WeightArena {
+ public:
+  std::byte* allocate(std::size_t bytes);
+  std::uint64_t bytes() const { return total_; }
+
+ private:
+  static constexpr std::size_t kAlignment = 64;
+  static constexpr std::size_t kPiece = std::size_t{64} << 20;
+  struct Free {
+    void operator()(std::byte* memory) const;
+  };
+  std::vector<std::unique_ptr<std::byte, Free>> pieces_;
+  std::byte* next_ = nullptr;
+  std::size_t left_ = 0;
+  std::uint64_t total_ = 0;
+};
+
+class TensorReader {
+ public:
+  // Reads the index and every shard's header. Errors as read_shard_header().
+  explicit TensorReader(std::filesystem::path checkpoint);
+
+  // Plan a weight matrix `module` of [rows, columns], in whichever form the checkpoint has it. `matrix` is
+  // complete after read() and must stay where it is until then. kNotFound or kUnsupported naming the tensor.
+  void want_matrix(const std::string& module, std::size_t rows, std::size_t columns, Matrix& matrix);
+
+  // Plan a small tensor as floats. Its shape must be one of `shapes`.
+  void want_vector(const std::string& name, const std::vector<std::vector<std::uint64_t>>& shapes,
+                   Vector& values);
+
+  // kUnsupported naming a tensor that nobody wanted and that is no part of the model's other towers.
+  void check_nothing_left(std::uint64_t layers) const;
+
+  std::uint64_t wanted_bytes() const { return wanted_bytes_; }
+  void read(WeightArena& arena, const std::function<void(std::uint64_t, std::uint64_t)>& progress);
+
+  // The memory that the Vectors view, after read().
+  std::deque<std::vector<float>> take_vectors() { return std::move(vectors_); }
+
+  // First elements of a vector after `keep`, which must be zero; see docs/model.md on A_log.
+  static void cut_zero_padding(const std::string& name, std::size_t keep, Vector& values);
+
+ private:
+  struct Location {
+    const ShardHeader* shard;
+    const TensorInfo* tensor;
+  };
+  struct Read {
+    Location from;
+    std::function<void(const std::byte*)> done;  // gets the bytes, in the arena
+  };
+
+  const Location* find(const std::string& name) const;
+  Location take(const std::string& name);  // kNotFound if absent
+  void plan(const Location& from, std::function<void(const std::byte*)> done);
+  void want_plain(const std::string& name, Matrix& matrix);
+  void want_nibbles(const std::string& module, const std::string& part, Matrix& matrix);
+  void want_fp8(const std::string& module, Matrix& matrix);
+
+  std::filesystem::path checkpoint_;
+  std::vector<std::unique_ptr<ShardHeader>> shards_;
+  std::unordered_map<std::string, Location> locations_;
+  std::unordered_map<std::string, bool> taken_;
+  std::vector<Read> reads_;
+  std::deque<std::vector<float>> vectors_;  // what Vectors view; moved out by take_vectors()
+  std::uint64_t wanted_bytes_ = 0;
+};
+
+}  // namespace perigee

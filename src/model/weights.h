@@ -1,0 +1,101 @@
+// The weights of a K3 checkpoint as the forward pass uses them: views by role, named as in docs/model.md.
+// Sizes come from config.json and every tensor is checked against them when it is loaded.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <span>
+#include <variant>
+#include <vector>
+
+#include "checkpoint/config.h"
+#include "compute/matrix.h"
+
+namespace perigee {
+
+using Vector = std::span<const float>;
+
+struct KdaWeights {
+  Matrix q_proj, k_proj, v_proj, g_proj, f_a_proj, f_b_proj, b_proj, o_proj;
+  Vector q_conv1d, k_conv1d, v_conv1d;  // [heads * head_dim, taps]
+  Vector dt_bias;                       // [heads * head_dim]
+  Vector a_log;                         // [heads]: per head; the padding of the release is cut off
+  Vector o_norm;                        // [head_dim]
+};
+
+struct MlaWeights {
+  Matrix q_a_proj, q_b_proj, kv_a_proj_with_mqa, kv_b_proj, g_proj, o_proj;
+  Vector q_a_layernorm, kv_a_layernorm;
+};
+
+struct MlpWeights {  // the dense layers and the shared experts
+  Matrix gate_proj, up_proj, down_proj;
+};
+
+struct ExpertWeights {
+  Matrix w1, w2, w3;  // gate, down, up
+};
+
+struct MoeWeights {
+  Matrix gate;                     // router
+  Vector e_score_correction_bias;  // [experts]
+  Matrix routed_expert_down_proj, routed_expert_up_proj;
+  Vector routed_expert_norm;
+  MlpWeights shared_experts;
+};
+
+struct LayerWeights {
+  Vector input_layernorm, post_attention_layernorm;
+  Vector self_attention_res_norm, self_attention_res_proj;
+  Vector mlp_res_norm, mlp_res_proj;
+  std::variant<KdaWeights, MlaWeights> attention;
+  std::variant<MlpWeights, MoeWeights> ffn;
+};
+
+struct TextWeights {
+  Matrix embed_tokens, lm_head;
+  Vector norm, output_attn_res_norm, output_attn_res_proj;
+  std::vector<LayerWeights> layers;
+};
+
+// Where routed experts come from. The forward pass asks layer by layer and does not care whether they are in
+// memory or on disk.
+class ExpertSource {
+ public:
+  virtual ~ExpertSource() = default;
+  // Valid until the next call of release() for this layer. Thread-safe.
+  virtual ExpertWeights get(std::uint64_t layer, std::uint64_t expert) = 0;
+  virtual void release(std::uint64_t layer) = 0;
+};
+
+// A checkpoint in memory. Accepts the released form (MXFP4 experts), NVFP4 of either layout and NVIDIA's
+// mixed FP8, as `perigee convert` and ModelOpt write them.
+class LoadedModel {
+ public:
+  struct Options {
+    std::function<void(std::uint64_t done_bytes, std::uint64_t total_bytes)> progress;
+    std::uint64_t memory_limit_bytes = 0;  // 0: what the machine has available
+  };
+
+  // Refuses by name what it does not understand: an unknown tensor, a wrong shape or type, an A_log whose
+  // padding is not zero, a missing shard; kNoSpace with the bytes that would be needed before anything is
+  // read.
+  static LoadedModel load(const std::filesystem::path& checkpoint, const Options& options);
+  ~LoadedModel();
+  LoadedModel(LoadedModel&&) noexcept;
+  LoadedModel& operator=(LoadedModel&&) noexcept;
+
+  const K3Config& config() const;
+  const TextWeights& text() const;
+  ExpertSource& experts() const;
+  std::uint64_t bytes() const;  // memory that the weights occupy
+
+ private:
+  struct Storage;
+  explicit LoadedModel(std::unique_ptr<Storage> storage);
+  std::unique_ptr<Storage> storage_;
+};
+
+}  // namespace perigee
