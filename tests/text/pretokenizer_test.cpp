@@ -68,6 +68,19 @@ TEST(Pieces, WordsEndBeforeTheNextCapital) {
   EXPECT_EQ(cut("한국어"), (Pieces{"한국어"}));
 }
 
+TEST(Pieces, AnyAsciiButSmallLettersEndsARunOfSmallLetters) {
+  for (std::size_t length = 1; length <= 17; ++length) {
+    const std::string run(length, 'q');
+    for (char c = 0; c >= 0 && c < 0x7F; ++c) {
+      const std::string text = run + c + "xxxxxxxxxxxxxxxx";
+      const std::size_t expected = c >= 'a' && c <= 'z' ? text.size() : length;
+      EXPECT_EQ(piece_end(text, 0), expected) << length << " and byte " << int{c};
+    }
+    EXPECT_EQ(piece_end(run + "éxxxxxxxxxxxxxxxx", 0), length + 18);
+    EXPECT_EQ(piece_end(run + "Éxxxxxxxxxxxxxxxx", 0), length);
+  }
+}
+
 // A letter without case ends the word when only capitals follow: they are given back to find a lower-case
 // part.
 TEST(Pieces, CapitalsBehindALetterWithoutCaseAreGivenBack) {
