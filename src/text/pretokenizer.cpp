@@ -7,12 +7,10 @@
 #include "text/unicode.h"
 #include "text/utf8.h"
 
-// The pattern, whose first alternative that matches wins (U: Lu Lt Lm Lo M without Han, W: Ll Lm Lo M without
-// Han):
-//   1 \p{Han}+                              5 \s*[\r\n]+
-//   2 [^\r\n\p{L}\p{N}]? U* W+ contraction?    6 \s+(?!\S)
-//   3 [^\r\n\p{L}\p{N}]? U+ W* contraction?    7 \s+
-//   4 \p{N}{1,3}  and   ?[^\s\p{L}\p{N}]+[\r\n]*
+// The pattern's alternatives, of which the first that matches wins. X is [^\r\n\p{L}\p{N}], U is Lu Lt Lm Lo M
+// without Han, W is Ll Lm Lo M without Han, C is (?i:'s|'t|'re|'ve|'m|'ll|'d):
+//   \p{Han}+        X? U* W+ C?        X? U+ W* C?        \p{N}{1,3}
+//    ?[^\s\p{L}\p{N}]+[\r\n]*          \s*[\r\n]+         \s+(?!\S)        \s+
 // Each function below takes one pass over its piece, with what a matcher would find by giving characters back
 // noted on the way; what it reads beyond the piece's end is read at most once more by the next piece.
 
