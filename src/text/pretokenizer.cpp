@@ -7,8 +7,8 @@
 #include "text/unicode.h"
 #include "text/utf8.h"
 
-// The pattern's alternatives, of which the first that matches wins. X is [^\r\n\p{L}\p{N}], U is Lu Lt Lm Lo M
-// without Han, W is Ll Lm Lo M without Han, C is (?i:'s|'t|'re|'ve|'m|'ll|'d):
+// The pattern's alternatives, of which the first that matches wins. X is [^\r\n\p{L}\p{N}], U is Lu Lt Lm Lo
+// M without Han, W is Ll Lm Lo M without Han, C is (?i:'s|'t|'re|'ve|'m|'ll|'d):
 //   \p{Han}+        X? U* W+ C?        X? U+ W* C?        \p{N}{1,3}
 //    ?[^\s\p{L}\p{N}]+[\r\n]*          \s*[\r\n]+         \s+(?!\S)        \s+
 // Each function below takes one pass over its piece, with what a matcher would find by giving characters back
