@@ -1,18 +1,11 @@
 #include "text/bpe.h"
 
 #include <algorithm>
-#include <bit>
 #include <numeric>
 
 namespace perigee {
-namespace {
 
-// Up to here scanning for the lowest rank beats a heap.
-constexpr std::size_t kShortPiece = 100;
-
-}  // namespace
-
-MergeTable::MergeTable(const TokenBytes& tokens) : slots_(std::bit_ceil(2 * tokens.size() + 1)) {
+MergeTable::MergeTable(const TokenBytes& tokens) : pairs_(tokens.size()) {
   for (unsigned byte = 0; byte < 256; ++byte) {
     const char text = static_cast<char>(byte);
     byte_tokens_[byte] = tokens.find({&text, 1});
@@ -24,43 +17,28 @@ MergeTable::MergeTable(const TokenBytes& tokens) : slots_(std::bit_ceil(2 * toke
   Merger merger(*this);
   for (const TokenId id : by_length) {
     const std::vector<TokenId>& parts = merger.merge(tokens[id]);
-    if (parts.size() == 2) add(parts[0], parts[1], id);
+    if (parts.size() == 2) pairs_.add(parts[0], parts[1], id);
   }
-}
-
-void MergeTable::add(TokenId left, TokenId right, TokenId token) {
-  const std::size_t mask = slots_.size() - 1;
-  std::size_t slot = hash(left, right) & mask;
-  while (slots_[slot].token != kNoToken) slot = (slot + 1) & mask;
-  slots_[slot] = {left, right, token};
 }
 
 const std::vector<TokenId>& Merger::merge(std::string_view piece) {
-  parts_.resize(piece.size());
-  std::ranges::transform(piece, parts_.begin(),
-                         [this](char byte) { return table_.byte_token(static_cast<unsigned char>(byte)); });
-  if (parts_.size() <= kShortPiece) {
-    merge_short();
-  } else {
-    merge_long();
+  const auto count = static_cast<std::uint32_t>(piece.size());
+  parts_.resize(count);
+  next_.resize(count);
+  previous_.resize(count);
+  std::ranges::transform(piece, parts_.begin(), [this](char byte) { return table_.byte_token(byte); });
+  std::iota(next_.begin(), next_.end(), 1U);
+  std::iota(previous_.begin(), previous_.end(), ~0U);
+  heap_.clear();
+  for (std::uint32_t i = 0; i + 1 < count; ++i) push_candidate(i, i + 1);
+  while (!heap_.empty()) {
+    std::ranges::pop_heap(heap_, later);
+    const Candidate lowest = heap_.back();
+    heap_.pop_back();
+    apply(lowest);
   }
+  std::erase(parts_, kNoToken);
   return parts_;
-}
-
-void Merger::merge_short() {
-  std::size_t pairs = parts_.empty() ? 0 : parts_.size() - 1;
-  ranks_.resize(pairs);
-  for (std::size_t i = 0; i < pairs; ++i) ranks_[i] = table_.merged(parts_[i], parts_[i + 1]);
-  while (pairs > 0) {
-    const auto lowest = static_cast<std::size_t>(std::ranges::min_element(ranks_) - ranks_.begin());
-    if (ranks_[lowest] == kNoToken) return;
-    parts_[lowest] = ranks_[lowest];
-    parts_.erase(parts_.begin() + static_cast<std::ptrdiff_t>(lowest) + 1);
-    ranks_.erase(ranks_.begin() + static_cast<std::ptrdiff_t>(lowest));
-    --pairs;
-    if (lowest < pairs) ranks_[lowest] = table_.merged(parts_[lowest], parts_[lowest + 1]);
-    if (lowest > 0) ranks_[lowest - 1] = table_.merged(parts_[lowest - 1], parts_[lowest]);
-  }
 }
 
 void Merger::push_candidate(std::uint32_t left, std::uint32_t right) {
@@ -70,31 +48,19 @@ void Merger::push_candidate(std::uint32_t left, std::uint32_t right) {
   std::ranges::push_heap(heap_, later);
 }
 
-void Merger::merge_long() {
-  const auto count = static_cast<std::uint32_t>(parts_.size());
-  next_.resize(count);
-  previous_.resize(count);
-  std::iota(next_.begin(), next_.end(), 1U);
-  std::iota(previous_.begin(), previous_.end(), ~0U);
-  heap_.clear();
-  for (std::uint32_t i = 0; i + 1 < count; ++i) push_candidate(i, i + 1);
-  while (!heap_.empty()) {
-    std::ranges::pop_heap(heap_, later);
-    const Candidate best = heap_.back();
-    heap_.pop_back();
-    if (parts_[best.left] != best.left_id || next_[best.left] == count) continue;
-    const std::uint32_t right = next_[best.left];
-    if (parts_[right] != best.right_id) continue;
-    parts_[best.left] = best.rank;
-    parts_[right] = kNoToken;
-    next_[best.left] = next_[right];
-    if (next_[right] != count) {
-      previous_[next_[right]] = best.left;
-      push_candidate(best.left, next_[right]);
-    }
-    if (best.left > 0) push_candidate(previous_[best.left], best.left);
+void Merger::apply(const Candidate& candidate) {
+  const auto [rank, left, left_id, right_id] = candidate;
+  const auto end = static_cast<std::uint32_t>(parts_.size());
+  const std::uint32_t right = next_[left];
+  if (parts_[left] != left_id || right == end || parts_[right] != right_id) return;
+  parts_[left] = rank;
+  parts_[right] = kNoToken;
+  next_[left] = next_[right];
+  if (next_[left] != end) {
+    previous_[next_[left]] = left;
+    push_candidate(left, next_[left]);
   }
-  std::erase(parts_, kNoToken);
+  if (left > 0) push_candidate(previous_[left], left);
 }
 
 }  // namespace perigee

@@ -19,6 +19,7 @@ class TokenBytes {
 
   std::size_t size() const { return begins_.size() - 1; }
   std::size_t longest() const { return longest_; }
+  std::size_t total_bytes() const { return bytes_.size(); }
 
   // id < size().
   std::string_view operator[](TokenId id) const {

@@ -5,6 +5,7 @@
 
 #include "text/bpe.h"
 #include "text/chunking.h"
+#include "text/merge_rules.h"
 #include "text/pretokenizer.h"
 #include "text/special_search.h"
 #include "text/utf8.h"
@@ -13,45 +14,63 @@ namespace perigee {
 
 struct Tokenizer::Merges {
   explicit Merges(const Vocabulary& vocabulary)
-      : table(vocabulary.ordinary_tokens()), specials(vocabulary.specials()) {}
-  MergeTable table;
+      : tokens(vocabulary.ordinary_tokens()),
+        rules(MergeRules::find(tokens)),
+        specials(vocabulary.specials()) {
+    if (!rules) table.emplace(tokens);
+  }
+
+  const TokenBytes& tokens;
+  std::optional<MergeRules> rules;
+  std::optional<MergeTable> table;  // for a vocabulary without rules
   SpecialSearch specials;
 };
 
-namespace {
-
-// One encode call: the pieces of a text, merged.
-class PieceEncoder {
+// One encode call's working memory, and where its ids go.
+class Tokenizer::Encoder {
  public:
-  PieceEncoder(const TokenBytes& tokens, const MergeTable& table, std::vector<TokenId>& ids)
-      : tokens_(tokens), merger_(table), ids_(ids) {}
+  Encoder(const Merges& merges, std::vector<TokenId>& ids) : merges_(merges), ids_(ids) {
+    if (merges.rules) cutter_.emplace(*merges.rules);
+    if (merges.table) merger_.emplace(*merges.table);
+  }
 
   // `slice` is all that the piece pattern sees.
-  void encode(std::string_view slice) {
+  void plain(std::string_view slice) {
     for (std::size_t begin = 0; begin < slice.size();) {
       const std::size_t end = piece_end(slice, begin);
-      encode_piece(slice.substr(begin, end - begin));
+      piece(slice.substr(begin, end - begin));
       begin = end;
     }
   }
 
- private:
-  void encode_piece(std::string_view piece) {
-    const TokenId whole = tokens_.find(piece);
-    if (whole != kNoToken) {
-      ids_.push_back(whole);
-      return;
+  void markup(std::string_view slice) {
+    while (const std::optional<SpecialSearch::Found> found = merges_.specials.find(slice)) {
+      plain(slice.substr(0, found->begin));
+      ids_.push_back(found->id);
+      slice.remove_prefix(found->end);
     }
-    const std::vector<TokenId>& parts = merger_.merge(piece);
-    ids_.insert(ids_.end(), parts.begin(), parts.end());
+    plain(slice);
   }
 
-  const TokenBytes& tokens_;
-  Merger merger_;
+ private:
+  // A piece that is a token is that token, even one that no merges would make.
+  void piece(std::string_view bytes) {
+    const TokenId whole = merges_.tokens.find(bytes);
+    if (whole != kNoToken) {
+      ids_.push_back(whole);
+    } else if (cutter_) {
+      cutter_->append(bytes, ids_);
+    } else {
+      const std::vector<TokenId>& parts = merger_->merge(bytes);
+      ids_.insert(ids_.end(), parts.begin(), parts.end());
+    }
+  }
+
+  const Merges& merges_;
+  std::optional<PieceCutter> cutter_;
+  std::optional<Merger> merger_;
   std::vector<TokenId>& ids_;
 };
-
-}  // namespace
 
 Tokenizer::Tokenizer(Vocabulary vocabulary)
     : vocabulary_(std::make_unique<const Vocabulary>(std::move(vocabulary))),
@@ -66,21 +85,13 @@ const Vocabulary& Tokenizer::vocabulary() const {
 }
 
 void Tokenizer::append_plain(std::string_view text, std::vector<TokenId>& ids) const {
-  PieceEncoder encoder(vocabulary_->ordinary_tokens(), merges_->table, ids);
-  for (Chunker chunks(text); !chunks.done();) encoder.encode(chunks.next());
+  Encoder encoder(*merges_, ids);
+  for (Chunker chunks(text); !chunks.done();) encoder.plain(chunks.next());
 }
 
 void Tokenizer::append_markup(std::string_view text, std::vector<TokenId>& ids) const {
-  PieceEncoder encoder(vocabulary_->ordinary_tokens(), merges_->table, ids);
-  for (Chunker chunks(text); !chunks.done();) {
-    std::string_view rest = chunks.next();
-    while (const std::optional<SpecialSearch::Found> found = merges_->specials.find(rest)) {
-      encoder.encode(rest.substr(0, found->begin));
-      ids.push_back(found->id);
-      rest.remove_prefix(found->end);
-    }
-    encoder.encode(rest);
-  }
+  Encoder encoder(*merges_, ids);
+  for (Chunker chunks(text); !chunks.done();) encoder.markup(chunks.next());
 }
 
 std::vector<TokenId> Tokenizer::encode_plain(std::string_view text) const {
@@ -104,9 +115,9 @@ std::vector<TokenId> Tokenizer::encode_plain_parallel(std::string_view text, uns
   std::vector<std::jthread> workers;
   for (std::size_t worker = 0; worker < workers_wanted; ++worker)
     workers.emplace_back([&, worker] {
-      PieceEncoder encoder(vocabulary_->ordinary_tokens(), merges_->table, ids[worker]);
+      Encoder encoder(*merges_, ids[worker]);
       const std::size_t end = std::min((worker + 1) * share, chunks.size());
-      for (std::size_t i = worker * share; i < end; ++i) encoder.encode(chunks[i]);
+      for (std::size_t i = worker * share; i < end; ++i) encoder.plain(chunks[i]);
     });
   workers.clear();
   std::vector<TokenId> joined;

@@ -42,7 +42,8 @@ class Tokenizer {
   std::string decode(std::span<const TokenId> ids) const;
 
  private:
-  struct Merges;  // what byte-pair merging looks up
+  struct Merges;  // what merging and the search for special tokens look up
+  class Encoder;
   std::unique_ptr<const Vocabulary> vocabulary_;
   std::unique_ptr<const Merges> merges_;
 };
