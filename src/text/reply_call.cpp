@@ -13,21 +13,19 @@ void ReplyCallReader::start(const ReplyTag& tag, bool wanted) {
 
 void ReplyCallReader::open_element(const ReplyTag& tag) {
   element_ = tag.name();
-  keyless_ = false;
   if (!shown_) return;
   if (element_ == TagName::kJson) {
     writer_.begin_raw(json_);
   } else if (const auto key = tag.attribute("key")) {
     writer_.begin_argument(*key, tag.attribute("type").value_or(""), json_);
-  } else {
-    keyless_ = true;
+  } else {  // no element of the writer is open, so it will ignore the value
     output_.note("argument_without_key");
   }
   send();
 }
 
 void ReplyCallReader::append(std::string_view bytes) {
-  if (!shown_ || keyless_ || !element_open()) return;
+  if (!shown_ || !element_open()) return;
   text_.clear();
   if (value_.push(bytes, text_)) output_.note("bad_utf8");
   writer_.append_value(text_, json_);
@@ -36,7 +34,7 @@ void ReplyCallReader::append(std::string_view bytes) {
 
 void ReplyCallReader::close_element() {
   element_ = TagName::kUnknown;
-  if (!shown_ || keyless_) return;
+  if (!shown_) return;
   text_.clear();
   if (value_.close(text_)) output_.note("bad_utf8");
   writer_.append_value(text_, json_);

@@ -39,7 +39,6 @@ class ReplyCallReader {
   ReplyText value_;
   TagName element_ = TagName::kUnknown;
   bool shown_ = false;
-  bool keyless_ = false;
   std::string text_;  // of one append, whole characters
   std::string json_;  // not sent yet
 };

@@ -155,6 +155,7 @@ TEST(ReplyTag, ReadsAttributesInAnyOrder) {
   EXPECT_EQ(attribute("call k=\"\""), "");
   EXPECT_EQ(attribute("call k=\"1\" k=\"2\""), "2");
   EXPECT_EQ(attribute("call a=\"k=\" k=\"2\""), "2");
+  EXPECT_EQ(attribute("call k=\"1\" a=\"k=\" b=\"2\""), "1");
 }
 
 TEST(ReplyTag, HasNoAttributeThatIsNotWritten) {

@@ -328,6 +328,23 @@ TEST(ReplyParser, TellsWhichStopStringEndedTheReply) {
   EXPECT_EQ(parsed("one", options).stop_string, std::nullopt);
 }
 
+// "bc" is complete while "abcd" may still begin before it; then the text ends.
+TEST(ReplyParser, AStopStringThatWaitedForAnEarlierOneCountsWhenTheTextEnds) {
+  ReplyOptions options = starting_in(Channel::kResponse);
+  options.stop = {"abcd", "bc"};
+  for (const EndedBy ended_by : {EndedBy::kStop, EndedBy::kMaxTokens}) {
+    const ReplyMessage cut = parsed("xabc", options, ended_by);
+    EXPECT_EQ(cut.content, "xa");
+    EXPECT_EQ(cut.stop_string, "bc");
+    EXPECT_EQ(cut.finish, FinishReason::kStop);
+    const ReplyMessage closed =
+        parsed("xabc" + kAnswerEnd + kTools + kPing + kToolsEnd + kEnd, options, ended_by);
+    EXPECT_EQ(closed.content, "xa");
+    EXPECT_EQ(closed.stop_string, "bc");
+    EXPECT_THAT(closed.calls, IsEmpty());
+  }
+}
+
 TEST(ReplyParser, AStopStringDoesNotSpanTheWrapperOfTheAnswer) {
   ReplyOptions options;
   options.stop = {"END"};
