@@ -11,7 +11,7 @@ void ArgumentWriter::begin_argument(std::string_view key, std::string_view type,
   if (form_ == Form::kRaw) return ignore();
   form_ = Form::kMembers;
   out += members_++ == 0 ? '{' : ',';
-  append_json_string(out, key);
+  append_python_string(out, key);
   out += ':';
   element_ = type.empty() || type == "string" ? Element::kString : Element::kLiteral;
   if (element_ == Element::kString) out += '"';
@@ -57,7 +57,7 @@ void ArgumentWriter::write_literal(std::string& out) {
   if (is_json_value(held_)) {
     out += trim_json_space(held_);
   } else {
-    append_json_string(out, held_);
+    append_python_string(out, held_);
     not_json_ = true;
   }
   held_.clear();

@@ -125,7 +125,7 @@ void append_json_escaped(std::string& out, std::string_view text) {
   out += text.substr(plain);
 }
 
-void append_json_string(std::string& out, std::string_view text) {
+void append_python_string(std::string& out, std::string_view text) {
   out += '"';
   append_json_escaped(out, text);
   out += '"';

@@ -15,6 +15,6 @@ std::string decode_json_string(std::string_view quoted);
 void append_json_escaped(std::string& out, std::string_view text);
 
 // The same, in quotes.
-void append_json_string(std::string& out, std::string_view text);
+void append_python_string(std::string& out, std::string_view text);
 
 }  // namespace perigee

@@ -33,7 +33,7 @@ void write_object(std::string& out, const JsonNode& object, const Style& style) 
   out += '{';
   for (std::size_t i = 0; i < members.size(); ++i) {
     if (i > 0) out += style.comma;
-    append_json_string(out, members[i].key);
+    append_python_string(out, members[i].key);
     out += style.colon;
     write(out, *members[i].value, style);
   }
@@ -51,7 +51,7 @@ void write(std::string& out, const JsonNode& node, const Style& style) {
       out += python_number(node.literal);
       break;
     case JsonKind::kString:
-      append_json_string(out, node.text);
+      append_python_string(out, node.text);
       break;
     case JsonKind::kArray:
       write_array(out, node, style);
