@@ -29,7 +29,10 @@ struct ParityRow {
 struct TextParity {
   std::vector<ParityRow> rows;
   std::vector<std::string> missing;  // files that the folder does not have
-  bool equal() const;                // at least one case, and all equal
+  // Most of the folder's ids do not decode to their texts: they belong to another vocabulary, and the rows of
+  // ids say nothing about the code.
+  bool other_vocabulary = false;
+  bool equal() const;  // at least one case, and all equal
 };
 
 // `folder` holds tokenizer.json, prompts.json and chat/*.json, or any of them. Their ids belong to one
