@@ -23,5 +23,9 @@ void register_inspect(CLI::App& app, CommandContext& context);
 void register_convert(CLI::App& app, CommandContext& context);
 void register_verify(CLI::App& app, CommandContext& context);
 void register_bench(CLI::App& app, CommandContext& context);
+void register_tokenize(CLI::App& app, CommandContext& context);
+void register_render(CLI::App& app, CommandContext& context);
+void register_parse(CLI::App& app, CommandContext& context);
+void register_parity(CLI::App& app, CommandContext& context);
 
 }  // namespace perigee

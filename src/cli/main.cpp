@@ -147,6 +147,10 @@ int run_program(int argc, char** argv) {
   register_inspect(app, context);
   register_synth(app, context);
   register_bench(app, context);
+  register_tokenize(app, context);
+  register_render(app, context);
+  register_parse(app, context);
+  register_parity(app, context);
   app.footer(kFooter);  // last, because commands inherit the footer that they find
   return flush_output(run_command(app, argc, argv, context, options), options.json_errors);
 }

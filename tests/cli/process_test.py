@@ -12,7 +12,7 @@ import time
 import unittest
 
 PERIGEE = os.environ["PERIGEE"]
-COMMANDS = ("convert", "verify", "inspect", "synth")
+COMMANDS = ("convert", "verify", "inspect", "synth", "bench", "tokenize", "render", "parse", "parity")
 
 
 def perigee(*arguments, **options):
