@@ -117,6 +117,9 @@ void run_parse(const ParseArguments& arguments, const CancelToken& cancel) {
     fail(ErrorCode::kUsage,
          "the reply and --prompt cannot both come from standard input; name a file for one");
   }
+  if (!arguments.prompt_file.empty() && arguments.start != StartChoice::kAuto) {
+    fail(ErrorCode::kUsage, "--prompt says what --start says; give one of them");
+  }
   const Tokenizer tokenizer = load_tokenizer(arguments.vocabulary);
   ReplyOptions options;
   options.start = start_channel(arguments, tokenizer, cancel);
@@ -153,15 +156,13 @@ void register_parse(CLI::App& app, CommandContext& context) {
       ->default_str(kStandardInput);
   add_vocabulary_option(command, arguments->vocabulary);
   command.add_flag("--text", arguments->text, "The reply is text; special tokens in it are recognised");
-  CLI::Option* start = add_choice(command, "--start", arguments->start,
-                                  {{"auto", StartChoice::kAuto},
-                                   {"think", StartChoice::kThink},
-                                   {"response", StartChoice::kResponse},
-                                   {"idle", StartChoice::kIdle}},
-                                  "Channel that the prompt left open; auto: that of --prompt, else think");
-  command.add_option("--prompt", arguments->prompt_file, "File with the ids of the prompt")
-      ->type_name("IDS")
-      ->excludes(start);
+  add_choice(command, "--start", arguments->start,
+             {{"auto", StartChoice::kAuto},
+              {"think", StartChoice::kThink},
+              {"response", StartChoice::kResponse},
+              {"idle", StartChoice::kIdle}},
+             "Channel that the prompt left open; auto: that of --prompt, else think");
+  command.add_option("--prompt", arguments->prompt_file, "File with the ids of the prompt")->type_name("IDS");
   command
       .add_option("--stop", arguments->stop,
                   "End the reply where this text appears in its content; repeatable")
