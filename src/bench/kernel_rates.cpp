@@ -8,6 +8,7 @@
 #include <numeric>
 #include <vector>
 
+#include "bench/stopwatch.h"
 #include "numerics/expert_scan.h"
 #include "numerics/fp8_block.h"
 #include "numerics/lossless_cast.h"
@@ -117,15 +118,20 @@ std::vector<KernelRate> measure_kernel_rates() {
 double measure_memory_read_rate() {
   const std::vector<std::uint64_t> words(kMemoryWords, 1);
   std::uint64_t sum = 0;
-  const double rate = median_rate(8.0 * static_cast<double>(words.size()), [&words, &sum] {
-    // Four sums, so that no addition waits for the one before.
-    std::array<std::uint64_t, 4> sums{};
-    for (std::size_t i = 0; i < words.size(); i += sums.size()) {
-      for (std::size_t lane = 0; lane < sums.size(); ++lane) sums[lane] += words[i + lane];
-    }
-    sum += sums[0] + sums[1] + sums[2] + sums[3];
-  });
-  return sum > 0 ? rate : 0;  // the sum is used, so the reading cannot be left out
+  std::vector<double> seconds;
+  for (std::size_t round = 0; round < kRounds; ++round) {
+    seconds.push_back(cpu_seconds([&words, &sum] {
+      // Four sums, so that no addition waits for the one before.
+      std::array<std::uint64_t, 4> sums{};
+      for (std::size_t i = 0; i < words.size(); i += sums.size()) {
+        for (std::size_t lane = 0; lane < sums.size(); ++lane) sums[lane] += words[i + lane];
+      }
+      sum += sums[0] + sums[1] + sums[2] + sums[3];
+    }));
+  }
+  std::ranges::nth_element(seconds, seconds.begin() + kRounds / 2);
+  // The sum is used, so the reading cannot be left out.
+  return sum == kRounds * kMemoryWords ? 8.0 * kMemoryWords / seconds[kRounds / 2] : 0;
 }
 
 }  // namespace perigee

@@ -17,7 +17,7 @@ struct KernelRate {
 // lossless cast, requantisation, FP8 blocks.
 std::vector<KernelRate> measure_kernel_rates();
 
-// What one core can read from memory, far beyond its caches: bytes per second, the median of a second.
+// What one core can read from memory, far beyond its caches: bytes per second of CPU time, median.
 double measure_memory_read_rate();
 
 }  // namespace perigee

@@ -1,7 +1,5 @@
 #include "bench/text_bench.h"
 
-#include <time.h>
-
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -12,6 +10,7 @@
 #include "base/hash.h"
 #include "bench/kernel_rates.h"
 #include "bench/peer_process.h"
+#include "bench/stopwatch.h"
 #include "bench/text_inputs.h"
 #include "text/prompt.h"
 #include "text/reply_parser.h"
@@ -30,27 +29,6 @@ constexpr std::size_t kReplyParts = 100;
 double median(std::vector<double> values) {
   std::ranges::sort(values);
   return values.empty() ? 0 : values[values.size() / 2];
-}
-
-double clock_seconds(clockid_t clock) {
-  timespec time{};
-  ::clock_gettime(clock, &time);
-  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
-}
-
-template <typename Work>
-double wall_seconds(Work&& work) {
-  const double begin = clock_seconds(CLOCK_MONOTONIC);
-  work();
-  return clock_seconds(CLOCK_MONOTONIC) - begin;
-}
-
-// For work on one thread: the same as the time on the wall, unless others use the machine as well.
-template <typename Work>
-double cpu_seconds(Work&& work) {
-  const double begin = clock_seconds(CLOCK_PROCESS_CPUTIME_ID);
-  work();
-  return clock_seconds(CLOCK_PROCESS_CPUTIME_ID) - begin;
 }
 
 static_assert(std::endian::native == std::endian::little, "ids are hashed as they lie in memory");

@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "bench/convert_bench.h"
 #include "bench/kernel_rates.h"
+#include "cli/bench_text.h"
 #include "cli/command.h"
 #include "cli/text_table.h"
 #include "synth/synth.h"
@@ -183,6 +184,7 @@ void register_bench(CLI::App& app, CommandContext& context) {
   command->add_flag("--json", arguments->json, "Print every run as JSON");
   command->callback(
       [arguments, &context] { context.exit_status = bench_convert(*arguments, context.cancel); });
+  register_bench_text(*bench, context);
 }
 
 }  // namespace perigee
