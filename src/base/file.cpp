@@ -168,11 +168,22 @@ void rename_durably(const std::filesystem::path& from, const std::filesystem::pa
 
 void write_file_atomically(const std::filesystem::path& path, std::string_view bytes,
                            const std::filesystem::path& temporary) {
+  const std::span<const std::byte> piece = std::as_bytes(std::span(bytes));
+  write_file_atomically(path, std::span(&piece, 1), temporary);
+}
+
+void write_file_atomically(const std::filesystem::path& path,
+                           std::span<const std::span<const std::byte>> pieces,
+                           const std::filesystem::path& temporary) {
   const std::filesystem::path partial =
       temporary.empty() ? std::filesystem::path(path.string() + ".partial") : temporary;
   try {
     File file = File::create(partial);
-    file.write_exact(std::as_bytes(std::span(bytes)), 0);
+    std::uint64_t offset = 0;
+    for (const std::span<const std::byte> piece : pieces) {
+      file.write_exact(piece, offset);
+      offset += piece.size();
+    }
     file.sync();
     file.close();
     rename_durably(partial, path);

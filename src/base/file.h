@@ -79,6 +79,10 @@ void rename_durably(const std::filesystem::path& from, const std::filesystem::pa
 // cut. The temporary file is `<path>.partial` unless `temporary` is given.
 void write_file_atomically(const std::filesystem::path& path, std::string_view bytes,
                            const std::filesystem::path& temporary = {});
+// The same for bytes that lie in several places.
+void write_file_atomically(const std::filesystem::path& path,
+                           std::span<const std::span<const std::byte>> pieces,
+                           const std::filesystem::path& temporary = {});
 
 // The whole file as a string; kCorrupt if it is larger than max_bytes (no unbounded allocation).
 std::string read_small_file(const std::filesystem::path& path, std::uint64_t max_bytes);

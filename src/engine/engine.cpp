@@ -1,0 +1,73 @@
+#include "engine/engine.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace perigee {
+
+Engine::Engine(const Model& model, Options options) : model_(model), options_(options) {
+  if (options_.prompt_chunk == 0) fail(ErrorCode::kUsage, "a prompt chunk must have at least one token");
+}
+
+SequenceInput Engine::next_input(Sequence& sequence) const {
+  const std::size_t begin = sequence.computed_;
+  const std::size_t count = std::min(options_.prompt_chunk, sequence.ids_.size() - begin);
+  SequenceInput input{.ids = std::span(sequence.ids_).subspan(begin, count),
+                      .state = &sequence.state_,
+                      .embeddings = {},
+                      .all_logits = false};
+  for (const PromptEmbedding& embedding : sequence.request_.embeddings) {
+    if (embedding.index >= begin && embedding.index < begin + count)
+      input.embeddings.emplace_back(embedding.index - begin, embedding.values.data());
+  }
+  return input;
+}
+
+void Engine::step(std::span<Sequence* const> sequences) const {
+  std::vector<Sequence*> active;
+  std::vector<SequenceInput> inputs;
+  for (Sequence* sequence : sequences) {
+    if (sequence->finished()) continue;
+    active.push_back(sequence);
+    inputs.push_back(next_input(*sequence));
+  }
+  if (active.empty()) return;
+  Tensor logits;
+  try {
+    logits = model_.forward(inputs);
+  } catch (...) {
+    for (Sequence* sequence : active) sequence->fail_with(std::current_exception());
+    throw;
+  }
+  for (std::size_t i = 0; i < active.size(); ++i) {
+    Sequence& sequence = *active[i];
+    sequence.computed_ += inputs[i].ids.size();
+    if (sequence.computed_ < sequence.ids_.size()) continue;  // more of its prompt to come
+    try {
+      const auto generated = std::span(sequence.ids_).subspan(sequence.request_.prompt.size());
+      sequence.append(sample({logits[i], logits.width()}, sequence.request_.sampling, generated,
+                             generated.size(), sequence.request_.top_logprobs));
+    } catch (...) {
+      sequence.fail_with(std::current_exception());
+    }
+  }
+}
+
+void Engine::run(Sequence& sequence, const std::function<bool(const SampledToken&)>& on_token,
+                 const std::function<void(std::size_t done, std::size_t total)>& on_prompt,
+                 const CancelToken& cancel) const {
+  Sequence* const only = &sequence;
+  while (!sequence.finished()) {
+    cancel.check();
+    const bool in_prompt = sequence.in_prompt();
+    const std::size_t before = sequence.generated().size();
+    step({&only, 1});
+    if (in_prompt && on_prompt) on_prompt(sequence.computed(), sequence.request().prompt.size());
+    if (sequence.generated().size() == before || !on_token) continue;
+    if (!on_token(sequence.generated().back()) && !sequence.finished()) sequence.stop();
+  }
+  if (sequence.failure()) std::rethrow_exception(sequence.failure());
+}
+
+}  // namespace perigee
