@@ -21,6 +21,13 @@ class Chunker {
   std::string_view next();
 
  private:
+  // The characters before the current place that are all white space, or all not.
+  struct Run {
+    bool is_space = false;
+    std::size_t length = 0;
+    void skip_ascii(std::string_view ascii);
+  };
+
   std::string_view rest_;
   std::size_t slice_characters_ = 0;  // of the current slice, handed out already
 };

@@ -3,9 +3,15 @@
 #include "base/error.h"
 
 namespace perigee {
+namespace {
+
+// What the trie needs is a multiple of this. The released vocabulary has 1.1 MB.
+constexpr std::size_t kMaxTotalBytes = 8 << 20;
+
+}  // namespace
 
 std::optional<MergeRules> MergeRules::find(const TokenBytes& tokens) {
-  if (tokens.total_bytes() > PrefixTrie::kMaxBytes) return std::nullopt;
+  if (tokens.total_bytes() > kMaxTotalBytes) return std::nullopt;
   MergeRules rules(tokens);
   for (TokenId id = 0; id < tokens.size(); ++id)
     if (tokens[id].size() == 1) rules.made_of_[id] = {id, id};

@@ -1,4 +1,5 @@
-// Which token two neighbouring tokens make: a flat open-addressing table of pairs of ids.
+// Which token two neighbouring tokens make. Most look-ups are for pairs that make none, so a small filter
+// that stays in the cache answers those, and only the others touch the table.
 #pragma once
 
 #include <bit>
@@ -14,13 +15,24 @@ class PairTable {
  public:
   // For at most `pairs` pairs.
   explicit PairTable(std::size_t pairs)
-      : slots_(std::bit_ceil(2 * pairs + 2)), shift_(64 - std::countr_zero(slots_.size())) {}
+      : slots_(std::bit_ceil(pairs + pairs / 4 + 2)),
+        filter_(std::bit_ceil(kFilterBits * pairs + 64) / 64),
+        shift_(64 - std::countr_zero(slots_.size())),
+        filter_shift_(64 - std::countr_zero(filter_.size()) - 6) {}
 
   // The token that left and right make, whose rank is its id; kNoToken if none.
-  TokenId find(TokenId left, TokenId right) const { return slots_[slot_of(left, right)].token; }
+  TokenId find(TokenId left, TokenId right) const {
+    const std::uint64_t hash = hash_of(left, right);
+    const std::uint64_t bit = hash >> filter_shift_;
+    if ((filter_[bit / 64] >> (bit % 64) & 1) == 0) return kNoToken;
+    return slots_[slot_of(left, right, hash)].token;
+  }
 
   void add(TokenId left, TokenId right, TokenId token) {
-    slots_[slot_of(left, right)] = {left, right, token};
+    const std::uint64_t hash = hash_of(left, right);
+    const std::uint64_t bit = hash >> filter_shift_;
+    filter_[bit / 64] |= std::uint64_t{1} << (bit % 64);
+    slots_[slot_of(left, right, hash)] = {left, right, token};
   }
 
  private:
@@ -30,16 +42,22 @@ class PairTable {
     TokenId token = kNoToken;
   };
 
-  std::size_t slot_of(TokenId left, TokenId right) const {
-    const std::uint64_t key = static_cast<std::uint64_t>(left) << 32 | right;
-    std::size_t slot = key * 0x9E3779B97F4A7C15 >> shift_;
+  static constexpr std::size_t kFilterBits = 16;  // per pair
+
+  static std::uint64_t hash_of(TokenId left, TokenId right) {
+    return (static_cast<std::uint64_t>(left) << 32 | right) * 0x9E3779B97F4A7C15;
+  }
+
+  std::size_t slot_of(TokenId left, TokenId right, std::uint64_t hash) const {
+    std::size_t slot = hash >> shift_;
     while (slots_[slot].token != kNoToken && (slots_[slot].left != left || slots_[slot].right != right))
       slot = (slot + 1) & (slots_.size() - 1);
     return slot;
   }
 
-  std::vector<Slot> slots_;  // a power of two, less than half of them taken
-  int shift_;
+  std::vector<Slot> slots_;            // a power of two, at most four fifths of them taken
+  std::vector<std::uint64_t> filter_;  // a bit per hash value, set if some pair has it
+  int shift_, filter_shift_;
 };
 
 }  // namespace perigee

@@ -1,72 +1,129 @@
 #include "text/prefix_trie.h"
 
-#include <bit>
+#include <algorithm>
 
 namespace perigee {
 namespace {
 
-constexpr std::size_t kFirstEdges = 1024;
+// A token in the order of its bytes. Comparing the first eight as a number settles almost everything.
+struct Sorted {
+  std::uint64_t head;
+  TokenId id;
+};
+
+constexpr std::size_t kHeadBytes = 8;
+
+std::uint64_t head_of(std::string_view bytes) {
+  std::uint64_t head = 0;
+  for (std::size_t i = 0; i < kHeadBytes; ++i)
+    head = head << 8 | (i < bytes.size() ? static_cast<unsigned char>(bytes[i]) : 0U);
+  return head;
+}
+
+std::vector<Sorted> sorted_by_bytes(const TokenBytes& tokens) {
+  std::vector<Sorted> sorted(tokens.size());
+  for (TokenId id = 0; id < tokens.size(); ++id) sorted[id] = {head_of(tokens[id]), id};
+  std::ranges::sort(sorted, [&](const Sorted& a, const Sorted& b) {
+    return a.head != b.head ? a.head < b.head : tokens[a.id] < tokens[b.id];
+  });
+  return sorted;
+}
 
 }  // namespace
 
-PrefixTrie::PrefixTrie(const TokenBytes& tokens) : pairs_(65536, kNoNode) {
-  edges_.resize(std::bit_ceil(kFirstEdges + 4 * tokens.size()));
-  shift_ = 64 - std::countr_zero(edges_.size());
-  parents_.push_back(kNoNode);
-  deepest_.push_back(kNoToken);
-  std::vector<Node> ends(tokens.size());
-  for (TokenId id = 0; id < tokens.size(); ++id) {
-    ends[id] = add_path(tokens[id]);
-    deepest_[ends[id]] = id;
-    if (tokens[id].size() == 1) byte_tokens_[static_cast<unsigned char>(tokens[id].front())] = id;
-  }
-  // A node is behind its parent, whose entry is therefore final.
-  for (Node node = 1; node < parents_.size(); ++node)
-    if (deepest_[node] == kNoToken) deepest_[node] = deepest_[parents_[node]];
-  shorter_.resize(tokens.size());
-  for (TokenId id = 0; id < tokens.size(); ++id) shorter_[id] = deepest_[parents_[ends[id]]];
-}
+// Makes the nodes level by level. The tokens below a node are neighbours in sorted order, and the one that
+// ends at the node is the first of them.
+class PrefixTrie::Builder {
+ public:
+  Builder(PrefixTrie& trie, const TokenBytes& tokens)
+      : trie_(trie), tokens_(tokens), sorted_(sorted_by_bytes(tokens)) {}
 
-PrefixTrie::Node PrefixTrie::add_path(std::string_view bytes) {
-  Node node = kNoNode;
-  std::size_t at = 0;
-  if (bytes.size() >= 2 && pairs_[pair_index(bytes[0], bytes[1])] != kNoNode) {
-    node = pairs_[pair_index(bytes[0], bytes[1])];
-    at = 2;
-  }
-  for (; at < bytes.size(); ++at) {
-    Node child = child_of(node, bytes[at]);
-    if (child == kNoNode) {
-      if (2 * (parents_.size() + 1) > edges_.size()) grow();
-      child = static_cast<Node>(parents_.size());
-      edges_[slot_of(node, bytes[at])] = {node << 8 | static_cast<unsigned char>(bytes[at]), child};
-      parents_.push_back(node);
-      deepest_.push_back(kNoToken);
+  void build() {
+    trie_.shorter_.resize(tokens_.size());
+    add_node('\0', 0, sorted_.size(), kNoToken);
+    std::size_t level_end = 1, depth = 0;
+    for (NodeIndex node = 0; node < trie_.nodes_.size(); ++node) {
+      if (node == level_end) {
+        level_end = trie_.nodes_.size();
+        ++depth;
+      }
+      add_children(node, depth);
     }
-    node = child;
-    if (at == 1) pairs_[pair_index(bytes[0], bytes[1])] = node;
+    trie_.nodes_.push_back({static_cast<NodeIndex>(trie_.nodes_.size()), kNoToken});
   }
-  return node;
+
+ private:
+  void add_node(char byte, std::size_t begin, std::size_t end, TokenId deepest) {
+    trie_.nodes_.push_back({0, deepest});
+    trie_.bytes_.push_back(byte);
+    below_.push_back({static_cast<std::uint32_t>(begin), static_cast<std::uint32_t>(end)});
+  }
+
+  void add_children(NodeIndex node, std::size_t depth) {
+    auto [at, end] = below_[node];
+    trie_.nodes_[node].first_child = static_cast<NodeIndex>(trie_.nodes_.size());
+    const TokenId deepest = trie_.nodes_[node].deepest;
+    if (tokens_[sorted_[at].id].size() == depth) ++at;
+    while (at < end) {
+      const char byte = byte_at(at, depth);
+      std::uint32_t after = at + 1;
+      while (after < end && byte_at(after, depth) == byte) ++after;
+      const TokenId first = sorted_[at].id;
+      const bool ends_here = tokens_[first].size() == depth + 1;
+      if (ends_here) trie_.shorter_[first] = deepest;
+      add_node(byte, at, after, ends_here ? first : deepest);
+      at = after;
+    }
+  }
+
+  char byte_at(std::size_t index, std::size_t depth) const {
+    if (depth < kHeadBytes) return static_cast<char>(sorted_[index].head >> (8 * (kHeadBytes - 1 - depth)));
+    return tokens_[sorted_[index].id][depth];
+  }
+
+  struct Range {
+    std::uint32_t begin, end;
+  };
+
+  PrefixTrie& trie_;
+  const TokenBytes& tokens_;
+  const std::vector<Sorted> sorted_;
+  std::vector<Range> below_;  // of each node: the tokens that begin with its bytes, in sorted_
+};
+
+PrefixTrie::PrefixTrie(const TokenBytes& tokens) : pairs_(65536) {
+  Builder(*this, tokens).build();
+  for (std::size_t pair = 0; pair < pairs_.size(); ++pair) {
+    const NodeIndex first = first_level(static_cast<char>(pair >> 8));
+    const NodeIndex second = child_of(first, static_cast<char>(pair & 0xFF));
+    pairs_[pair] = second != 0 ? second : first;
+  }
 }
 
-void PrefixTrie::grow() {
-  std::vector<Edge> old(2 * edges_.size());
-  old.swap(edges_);
-  --shift_;
-  for (const Edge& edge : old)
-    if (edge.child != kNoNode) edges_[slot_of(edge.key >> 8, static_cast<char>(edge.key & 0xFF))] = edge;
+PrefixTrie::NodeIndex PrefixTrie::child_of(NodeIndex parent, char byte) const {
+  constexpr NodeIndex kFew = 8;
+  NodeIndex at = nodes_[parent].first_child;
+  NodeIndex end = nodes_[parent + 1].first_child;
+  const auto value = static_cast<unsigned char>(byte);
+  while (end - at > kFew) {  // halve; siblings are sorted by their bytes
+    const NodeIndex middle = at + (end - at) / 2;
+    (static_cast<unsigned char>(bytes_[middle]) <= value ? at : end) = middle;
+  }
+  for (; at < end; ++at)
+    if (bytes_[at] == byte) return at;
+  return 0;
 }
 
 TokenId PrefixTrie::longest(std::string_view text) const {
-  if (text.size() == 1) return byte_tokens_[static_cast<unsigned char>(text[0])];
-  Node node = pairs_[pair_index(text[0], text[1])];
-  if (node == kNoNode) return byte_tokens_[static_cast<unsigned char>(text[0])];
+  if (text.size() == 1) return nodes_[first_level(text[0])].deepest;
+  NodeIndex node = pairs_[pair_index(text[0], text[1])];
+  if (node <= first_level('\xFF')) return nodes_[node].deepest;
   for (std::size_t at = 2; at < text.size(); ++at) {
-    const Node child = child_of(node, text[at]);
-    if (child == kNoNode) break;
+    const NodeIndex child = child_of(node, text[at]);
+    if (child == 0) break;
     node = child;
   }
-  return deepest_[node];
+  return nodes_[node].deepest;
 }
 
 }  // namespace perigee

@@ -3,10 +3,13 @@
 #include <algorithm>
 #include <cstring>
 
+#include "text/short_key.h"
+
 namespace perigee {
 namespace {
 
 constexpr std::size_t kFirstSlots = 1024;
+constexpr std::uint64_t kOdd1 = 0x9E3779B97F4A7C15, kOdd2 = 0xD1B54A32D192ED03;
 
 std::uint64_t load(const char* bytes, std::size_t count) {
   std::uint64_t value = 0;
@@ -19,8 +22,10 @@ std::uint64_t mix(std::uint64_t a, std::uint64_t b) {
   return static_cast<std::uint64_t>(product) ^ static_cast<std::uint64_t>(product >> 64);
 }
 
-std::uint64_t hash_of(std::string_view bytes) {
-  constexpr std::uint64_t kOdd1 = 0x9E3779B97F4A7C15, kOdd2 = 0xD1B54A32D192ED03;
+}  // namespace
+
+std::uint64_t TokenBytes::hash_of(std::string_view bytes) {
+  if (bytes.size() <= ShortKey::kMaxBytes) return short_key(bytes).hash();
   std::uint64_t hash = bytes.size() * kOdd1;
   const char* at = bytes.data();
   std::size_t left = bytes.size();
@@ -28,28 +33,35 @@ std::uint64_t hash_of(std::string_view bytes) {
   return mix(hash ^ load(at, left), kOdd1);
 }
 
-}  // namespace
+TokenBytes::Mark TokenBytes::mark_of(std::string_view bytes, std::uint64_t hash) {
+  if (bytes.size() > 7)
+    return {static_cast<std::uint32_t>(hash >> 32), static_cast<std::uint32_t>(hash >> 8) & 0xFFFFFF};
+  const std::uint64_t value = short_key(bytes).low | static_cast<std::uint64_t>(bytes.size()) << 56;
+  return {static_cast<std::uint32_t>(value), static_cast<std::uint32_t>(value >> 32)};
+}
 
-std::size_t TokenBytes::slot_of(std::string_view bytes, std::uint64_t hash) const {
+std::size_t TokenBytes::slot_of(std::string_view bytes, std::uint64_t hash, Mark mark) const {
   const std::size_t mask = slots_.size() - 1;
-  const auto tag = static_cast<std::uint32_t>(hash >> 32);
   std::size_t slot = hash & mask;
-  while (slots_[slot].id != kNoToken && (slots_[slot].tag != tag || (*this)[slots_[slot].id] != bytes))
+  while (slots_[slot].id != kNoToken &&
+         (slots_[slot].mark != mark || (!mark.is_whole() && (*this)[slots_[slot].id] != bytes)))
     slot = (slot + 1) & mask;
   return slot;
 }
 
 TokenId TokenBytes::find(std::string_view bytes) const {
   if (bytes.empty() || bytes.size() > longest_) return kNoToken;
-  return slots_[slot_of(bytes, hash_of(bytes))].id;
+  const std::uint64_t hash = hash_of(bytes);
+  return slots_[slot_of(bytes, hash, mark_of(bytes, hash))].id;
 }
 
 bool TokenBytes::add(std::string_view bytes) {
-  if (2 * (size() + 1) > slots_.size()) grow();
+  if (4 * (size() + 1) > 3 * slots_.size()) grow();
   const std::uint64_t hash = hash_of(bytes);
-  Slot& slot = slots_[slot_of(bytes, hash)];
+  const Mark mark = mark_of(bytes, hash);
+  Slot& slot = slots_[slot_of(bytes, hash, mark)];
   if (slot.id != kNoToken) return false;
-  slot = {static_cast<std::uint32_t>(hash >> 32), static_cast<TokenId>(size())};
+  slot = {mark, static_cast<TokenId>(size())};
   bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
   begins_.push_back(static_cast<std::uint32_t>(bytes_.size()));
   longest_ = std::max(longest_, bytes.size());
@@ -58,10 +70,11 @@ bool TokenBytes::add(std::string_view bytes) {
 
 void TokenBytes::grow() {
   slots_.assign(std::max(kFirstSlots, 2 * slots_.size()), Slot{});
-  for (std::size_t id = 0; id < size(); ++id) {
-    const std::string_view bytes = (*this)[static_cast<TokenId>(id)];
+  for (TokenId id = 0; id < size(); ++id) {
+    const std::string_view bytes = (*this)[id];
     const std::uint64_t hash = hash_of(bytes);
-    slots_[slot_of(bytes, hash)] = {static_cast<std::uint32_t>(hash >> 32), static_cast<TokenId>(id)};
+    const Mark mark = mark_of(bytes, hash);
+    slots_[slot_of(bytes, hash, mark)] = {mark, id};
   }
 }
 

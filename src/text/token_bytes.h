@@ -30,17 +30,25 @@ class TokenBytes {
   TokenId find(std::string_view bytes) const;
 
  private:
+  // What is compared first: of a token of up to seven bytes all there is to it, of a longer one a hash.
+  struct Mark {
+    std::uint32_t low, high;
+    bool operator==(const Mark&) const = default;
+    bool is_whole() const { return high >> 24 != 0; }
+  };
   struct Slot {
-    std::uint32_t tag = 0;  // more bits of the hash, so that a miss rarely touches the bytes
+    Mark mark{};
     TokenId id = kNoToken;
   };
 
-  std::size_t slot_of(std::string_view bytes, std::uint64_t hash) const;
+  static std::uint64_t hash_of(std::string_view bytes);
+  static Mark mark_of(std::string_view bytes, std::uint64_t hash);
+  std::size_t slot_of(std::string_view bytes, std::uint64_t hash, Mark mark) const;
   void grow();
 
   std::vector<char> bytes_;                  // of all tokens, one behind the other
   std::vector<std::uint32_t> begins_ = {0};  // of each token in bytes_, and the end of the last
-  std::vector<Slot> slots_;                  // a power of two, at most half of them taken
+  std::vector<Slot> slots_;                  // a power of two, at most three quarters of them taken
   std::size_t longest_ = 0;
 };
 

@@ -1,11 +1,14 @@
 #include "text/tokenizer.h"
 
 #include <algorithm>
-#include <thread>
+#include <atomic>
+#include <future>
 
 #include "text/bpe.h"
 #include "text/chunking.h"
 #include "text/merge_rules.h"
+#include "text/parallel_split.h"
+#include "text/piece_cache.h"
 #include "text/pretokenizer.h"
 #include "text/special_search.h"
 #include "text/utf8.h"
@@ -29,7 +32,9 @@ struct Tokenizer::Merges {
 // One encode call's working memory, and where its ids go.
 class Tokenizer::Encoder {
  public:
-  Encoder(const Merges& merges, std::vector<TokenId>& ids) : merges_(merges), ids_(ids) {
+  Encoder(const Merges& merges, std::size_t text_bytes, std::vector<TokenId>& ids)
+      : merges_(merges), ids_(ids) {
+    if (text_bytes >= PieceCache::kWorthwhileBytes) cache_.emplace();
     if (merges.rules) cutter_.emplace(*merges.rules);
     if (merges.table) merger_.emplace(*merges.table);
   }
@@ -53,8 +58,21 @@ class Tokenizer::Encoder {
   }
 
  private:
-  // A piece that is a token is that token, even one that no merges would make.
   void piece(std::string_view bytes) {
+    if (!cache_ || bytes.size() > ShortKey::kMaxBytes) return encode(bytes);
+    const ShortKey key = short_key(bytes);
+    const std::span<const TokenId> known = cache_->find(key);
+    if (known.empty()) {
+      const std::size_t first = ids_.size();
+      encode(bytes);
+      cache_->put(key, std::span(ids_).subspan(first));
+    } else {
+      ids_.insert(ids_.end(), known.begin(), known.end());
+    }
+  }
+
+  // A piece that is a token is that token, even one that no merges would make.
+  void encode(std::string_view bytes) {
     const TokenId whole = merges_.tokens.find(bytes);
     if (whole != kNoToken) {
       ids_.push_back(whole);
@@ -69,6 +87,7 @@ class Tokenizer::Encoder {
   const Merges& merges_;
   std::optional<PieceCutter> cutter_;
   std::optional<Merger> merger_;
+  std::optional<PieceCache> cache_;
   std::vector<TokenId>& ids_;
 };
 
@@ -85,12 +104,12 @@ const Vocabulary& Tokenizer::vocabulary() const {
 }
 
 void Tokenizer::append_plain(std::string_view text, std::vector<TokenId>& ids) const {
-  Encoder encoder(*merges_, ids);
+  Encoder encoder(*merges_, text.size(), ids);
   for (Chunker chunks(text); !chunks.done();) encoder.plain(chunks.next());
 }
 
 void Tokenizer::append_markup(std::string_view text, std::vector<TokenId>& ids) const {
-  Encoder encoder(*merges_, ids);
+  Encoder encoder(*merges_, text.size(), ids);
   for (Chunker chunks(text); !chunks.done();) encoder.markup(chunks.next());
 }
 
@@ -107,19 +126,17 @@ std::vector<TokenId> Tokenizer::encode_markup(std::string_view text) const {
 }
 
 std::vector<TokenId> Tokenizer::encode_plain_parallel(std::string_view text, unsigned threads) const {
-  const std::size_t workers_wanted = std::max(threads, 1U);
-  std::vector<std::string_view> chunks;
-  for (Chunker chunker(text); !chunker.done();) chunks.push_back(chunker.next());
-  const std::size_t share = (chunks.size() + workers_wanted - 1) / workers_wanted;
-  std::vector<std::vector<TokenId>> ids(workers_wanted);
-  std::vector<std::jthread> workers;
-  for (std::size_t worker = 0; worker < workers_wanted; ++worker)
-    workers.emplace_back([&, worker] {
-      Encoder encoder(*merges_, ids[worker]);
-      const std::size_t end = std::min((worker + 1) * share, chunks.size());
-      for (std::size_t i = worker * share; i < end; ++i) encoder.plain(chunks[i]);
-    });
-  workers.clear();
+  const std::vector<std::string_view> shares = independent_shares(text);
+  if (threads < 2 || shares.size() < 2) return encode_plain(text);
+  std::vector<std::vector<TokenId>> ids(shares.size());
+  std::atomic<std::size_t> next = 0;
+  const auto work = [&] {
+    for (std::size_t share = next++; share < shares.size(); share = next++)
+      Encoder(*merges_, shares[share].size(), ids[share]).plain(shares[share]);
+  };
+  std::vector<std::future<void>> workers(std::min<std::size_t>(threads, shares.size()));
+  for (std::future<void>& worker : workers) worker = std::async(std::launch::async, work);
+  for (std::future<void>& worker : workers) worker.get();
   std::vector<TokenId> joined;
   for (const std::vector<TokenId>& part : ids) joined.insert(joined.end(), part.begin(), part.end());
   return joined;
