@@ -18,6 +18,7 @@ FUSED = (
     (kda, "log_decay"),
     (kda, "normalised_query"),
     (kda, "l2_normalised"),
+    (kda, "chunk_factors"),
     (kda, "gated_norm"),
     (mla, "output_gate"),
     (moe, "fake_quantise"),

@@ -80,41 +80,45 @@ def _into_chunks(x, chunk):
     return x.unflatten(1, (-1, chunk)).movedim(3, 1)
 
 
+def chunk_factors(q, k, v, log_alpha, beta):
+    """The elementwise part of `chunked`. Everything [B, H, N, C, K], but beta [B, H, N, C, 1].
+
+    With G the cumulative log-decay of a chunk, tokens i and j < i meet with the factor exp(G_i - G_j). It is split at the
+    chunk's middle M into exp(G_i - M) on the later token and exp(M - G_j) on the earlier one.
+    Returns q and k as the later token, k as the earlier; beta k exp(G) beside beta v; q exp(G); k exp(G_last - G).
+    """
+    g = log_alpha.cumsum(-2)
+    middle = g[..., g.shape[-2] // 2 - 1, None, :]
+    later, earlier, decayed = torch.exp(g - middle), torch.exp(middle - g), torch.exp(g)
+    rhs = torch.cat([beta * k * decayed, beta * v], dim=-1)
+    return q * later, beta * k * later, k * earlier, rhs, q * decayed, k * torch.exp(g[..., -1:, :] - g)
+
+
 def chunked(q, k, v, log_alpha, beta, s, chunk, lower_bound):
     """The same as `recurrence`, `chunk` tokens at a time.
 
-    With G the cumulative log-decay of a chunk, tokens i and j < i meet with the factor exp(G_i - G_j). It is split at
-    the chunk's middle M into exp(G_i - M) exp(M - G_j): both stay finite as long as half a chunk of the strongest decay
-    does, which the bounded gate guarantees for the chunk sizes accepted here.
+    The factors of `chunk_factors` stay finite as long as half a chunk of the strongest decay does, which the bounded
+    gate guarantees for the chunk sizes accepted here.
     """
     if chunk < 2 or -lower_bound * chunk / 2 > LARGEST_EXPONENT:
         raise ValueError(f"chunks of {chunk} tokens: at least 2, and few enough for gate_lower_bound {lower_bound}")
     tokens = q.shape[1]
-    q, k, v, log_alpha = (_into_chunks(x, chunk) for x in (q, k, v, log_alpha))  # [B, H, N, C, K]
-    beta = _into_chunks(beta, chunk)[..., None]  # [B, H, N, C, 1]
-
-    g = log_alpha.cumsum(-2)
-    middle = g[..., chunk // 2 - 1 : chunk // 2, :]
-    from_middle = torch.exp(g - middle)
-    k_before = (k * torch.exp(middle - g)).mT
-    decayed = torch.exp(g)
+    q, k, v, log_alpha, beta = (_into_chunks(x, chunk) for x in (q, k, v, log_alpha, beta[..., None]))
+    q_later, k_later, k_earlier, rhs, q_decayed, k_to_end = chunk_factors(q, k, v, log_alpha, beta)
 
     # u_i = beta_i (v_i - k_i' decayed S - sum_{j<i} a_ij u_j)  =>  (I + A) u = beta v - (beta k exp(G)) S
-    a = torch.tril(beta * (k * from_middle) @ k_before, -1)
-    rhs = torch.cat([beta * k * decayed, beta * v], dim=-1)
+    a = torch.tril(k_later @ k_earlier.mT, -1)
     w, u = torch.linalg.solve_triangular(a, rhs, upper=False, unitriangular=True).split(k.shape[-1], dim=-1)
 
-    to_end = torch.exp(g[..., -1:, :] - g)
-    k_to_end = (k * to_end).mT
-    chunk_decay = decayed[..., -1, :, None]
+    chunk_decay = torch.exp(log_alpha.sum(-2))[..., None]
     states, updates = [], []
-    for n in range(q.shape[2]):
+    for w_n, u_n, decay_n, k_n in zip(w.unbind(2), u.unbind(2), chunk_decay.unbind(2), k_to_end.mT.unbind(2)):
         states.append(s)
-        updates.append(u[:, :, n] - w[:, :, n] @ s)
-        s = chunk_decay[:, :, n] * s + k_to_end[:, :, n] @ updates[-1]
+        updates.append(u_n - w_n @ s)
+        s = decay_n * s + k_n @ updates[-1]
 
-    within = torch.tril((q * from_middle) @ k_before)
-    o = (q * decayed) @ torch.stack(states, dim=2) + within @ torch.stack(updates, dim=2)
+    within = torch.tril(q_later @ k_earlier.mT)
+    o = q_decayed @ torch.stack(states, dim=2) + within @ torch.stack(updates, dim=2)
     return o.movedim(1, 3).flatten(1, 2)[:, :tokens], s
 
 
