@@ -34,7 +34,7 @@ def greedy(model, prompt, count):
 
 
 def with_images(model, ids, image_token, features):
-    """Embeddings [1, T, hidden] of a prompt in which each image token stands for that image's `features` [n, hidden]."""
+    """Embeddings [1, T, hidden] of a prompt; each image token stands for the next of `features`, [n, hidden] each."""
     pieces, images = [], iter(features)
     for token in ids:
         pieces.append(next(images) if token == image_token else model.embed(torch.tensor([token])))

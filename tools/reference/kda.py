@@ -83,8 +83,8 @@ def _into_chunks(x, chunk):
 def chunk_factors(q, k, v, log_alpha, beta):
     """The elementwise part of `chunked`. Everything [B, H, N, C, K], but beta [B, H, N, C, 1].
 
-    With G the cumulative log-decay of a chunk, tokens i and j < i meet with the factor exp(G_i - G_j). It is split at the
-    chunk's middle M into exp(G_i - M) on the later token and exp(M - G_j) on the earlier one.
+    With G the cumulative log-decay of a chunk, tokens i and j < i meet with the factor exp(G_i - G_j). It is split
+    at the chunk's middle M into exp(G_i - M) on the later token and exp(M - G_j) on the earlier one.
     Returns q and k as the later token, k as the earlier; beta k exp(G) beside beta v; q exp(G); k exp(G_last - G).
     """
     g = log_alpha.cumsum(-2)

@@ -27,7 +27,10 @@ def softmax_scale(config):
 
 
 def attend(q, k, v, scale):
-    """Causal attention in float32; the last query meets the last key. q [B, H, T, d], k [B, H, S, d], v [B, H, S, e]."""
+    """Causal attention in float32; the last query meets the last key.
+
+    q [B, H, T, d], k [B, H, S, d], v [B, H, S, e] -> [B, H, T, e].
+    """
     tokens, seen = q.shape[2], k.shape[2]
     scores = q.float() @ k.float().mT * scale
     causal = torch.ones(tokens, seen, dtype=torch.bool, device=q.device).tril(seen - tokens)

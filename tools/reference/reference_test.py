@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests of the reference that need no golden folder: hand-computed vectors, and each fast form against its definition."""
+"""Tests of the reference that need no golden folder: hand-computed vectors, fast forms against definitions."""
 
 import json
 import sys
@@ -94,7 +94,8 @@ class Vectors(unittest.TestCase):
 
     def test_situ(self):
         gate, up = torch.tensor([[1, 1], [-2, 3], [10, 50], [0.5, -0.25], [-8, 8.0]]).T
-        expected = [0.7158178280748404, -0.6578738185454248, 95.1080215340149, -0.07740210626268235, -0.010005949432216499]
+        expected = [0.7158178280748404, -0.6578738185454248, 95.1080215340149]
+        expected += [-0.07740210626268235, -0.010005949432216499]
         self.assert_close(layers.situ(gate, up, 4, 25), expected)
 
     def test_bounded_decay(self):

@@ -84,7 +84,8 @@ def main():
         end = time.perf_counter()
         rate = args.batch * args.context / (end - start)
         cpu = time.process_time() - cpu_start
-        print(f"loss {loss:.3f}: forward {middle - start:.2f} s, backward {end - middle:.2f} s, {rate:.0f} tokens/s, cpu {cpu:.2f} s")
+        times = f"forward {middle - start:.2f} s, backward {end - middle:.2f} s, cpu {cpu:.2f} s"
+        print(f"loss {loss.item():.3f}: {times}, {rate:.0f} tokens/s")
     if args.profile:
         with torch.profiler.profile() as profile:
             loss_of(model, ids, args.autocast).backward()
