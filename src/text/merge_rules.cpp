@@ -39,24 +39,33 @@ bool MergeRules::find_pair(TokenId token) {
 // there would have merged with each other before. `limit`: only a merge of lower rank would have.
 bool MergeRules::stay_apart(TokenId left, TokenId right) const {
   TokenId limit = kNoToken;
-  while (true) {
-    if (pairs_.find(left, right) < limit) return false;
-    const TokenId left_part = made_of_[left].right, right_part = made_of_[right].left;
+  TokenId left_part = made_of_[left].right, right_part = made_of_[right].left;
+  while (!(pairs_.find(left, right) < limit)) {
     const bool undo_left = right_part == right || (left > right && left_part != left);
-    if (undo_left && left_part == left) return true;
-    // On a tie the leftmost pair merges first: the one across the boundary lies left of those inside `right`.
-    limit = undo_left ? left : right + 1;
-    (undo_left ? left : right) = undo_left ? left_part : right_part;
+    if (undo_left) {
+      if (left_part == left) return true;
+      limit = left;
+      left = left_part;
+      left_part = made_of_[left].right;
+    } else {
+      // On a tie the leftmost pair merges first: the one across the boundary lies left of those inside
+      // `right`.
+      limit = right + 1;
+      right = right_part;
+      right_part = made_of_[right].left;
+    }
   }
+  return false;
 }
 
 void PieceCutter::append(std::string_view piece, std::vector<TokenId>& ids) {
   const TokenBytes& tokens = rules_.tokens();
   const PrefixTrie& trie = rules_.trie();
-  open_.assign(piece.size() / 64 + 1, ~std::uint64_t{0});
   const std::size_t first = ids.size();
   std::size_t at = 0;
   TokenId token = trie.longest(piece);
+  if (tokens[token].size() == piece.size()) return ids.push_back(token);
+  open_.assign(piece.size() / 64 + 1, ~std::uint64_t{0});
   while (true) {
     const std::size_t end = at + tokens[token].size();
     if (is_open(end) && (ids.size() == first || rules_.stay_apart(ids.back(), token))) {

@@ -93,10 +93,11 @@ class PrefixTrie::Builder {
 
 PrefixTrie::PrefixTrie(const TokenBytes& tokens) : pairs_(65536) {
   Builder(*this, tokens).build();
-  for (std::size_t pair = 0; pair < pairs_.size(); ++pair) {
-    const NodeIndex first = first_level(static_cast<char>(pair >> 8));
-    const NodeIndex second = child_of(first, static_cast<char>(pair & 0xFF));
-    pairs_[pair] = second != 0 ? second : first;
+  for (std::size_t byte = 0; byte < 256; ++byte) {
+    const NodeIndex first = first_level(static_cast<char>(byte));
+    std::fill_n(pairs_.begin() + static_cast<std::ptrdiff_t>(byte << 8), 256, first);
+    for (NodeIndex child = nodes_[first].first_child; child < nodes_[first + 1].first_child; ++child)
+      pairs_[pair_index(static_cast<char>(byte), bytes_[child])] = child;
   }
 }
 

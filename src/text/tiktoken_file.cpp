@@ -1,5 +1,6 @@
 #include "text/tiktoken_file.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cstdint>
@@ -100,6 +101,10 @@ void require_single_bytes(const TokenBytes& tokens, const std::string& where) {
 
 TokenBytes parse_tiktoken(std::string_view file_text, const std::string& where) {
   TokenBytes tokens;
+  // No line can be shorter; a file of nothing but line breaks must not cost more than it can hold.
+  constexpr std::size_t kShortestLine = std::string_view("QQ== 0\n").size();
+  const auto lines = static_cast<std::size_t>(std::ranges::count(file_text, '\n'));
+  tokens.reserve(std::min(lines, file_text.size() / kShortestLine));
   LineReader reader(where, tokens);
   while (!file_text.empty()) {
     const std::size_t end = std::min(file_text.find('\n'), file_text.size());

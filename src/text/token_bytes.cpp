@@ -1,6 +1,7 @@
 #include "text/token_bytes.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 #include "text/short_key.h"
@@ -56,7 +57,7 @@ TokenId TokenBytes::find(std::string_view bytes) const {
 }
 
 bool TokenBytes::add(std::string_view bytes) {
-  if (4 * (size() + 1) > 3 * slots_.size()) grow();
+  if (4 * (size() + 1) > 3 * slots_.size()) resize_table(std::max(kFirstSlots, 2 * slots_.size()));
   const std::uint64_t hash = hash_of(bytes);
   const Mark mark = mark_of(bytes, hash);
   Slot& slot = slots_[slot_of(bytes, hash, mark)];
@@ -68,8 +69,14 @@ bool TokenBytes::add(std::string_view bytes) {
   return true;
 }
 
-void TokenBytes::grow() {
-  slots_.assign(std::max(kFirstSlots, 2 * slots_.size()), Slot{});
+void TokenBytes::reserve(std::size_t tokens) {
+  begins_.reserve(tokens + 1);
+  const std::size_t slots = std::bit_ceil(tokens + tokens / 3 + 2);
+  if (slots > slots_.size()) resize_table(slots);
+}
+
+void TokenBytes::resize_table(std::size_t slots) {
+  slots_.assign(slots, Slot{});
   for (TokenId id = 0; id < size(); ++id) {
     const std::string_view bytes = (*this)[id];
     const std::uint64_t hash = hash_of(bytes);

@@ -14,6 +14,9 @@ inline constexpr TokenId kNoToken = 0xFFFFFFFF;
 
 class TokenBytes {
  public:
+  // Makes room for this many tokens at once instead of little by little.
+  void reserve(std::size_t tokens);
+
   // Gives `bytes` the next id. False, and nothing added, if they are there already.
   bool add(std::string_view bytes);
 
@@ -44,7 +47,7 @@ class TokenBytes {
   static std::uint64_t hash_of(std::string_view bytes);
   static Mark mark_of(std::string_view bytes, std::uint64_t hash);
   std::size_t slot_of(std::string_view bytes, std::uint64_t hash, Mark mark) const;
-  void grow();
+  void resize_table(std::size_t slots);
 
   std::vector<char> bytes_;                  // of all tokens, one behind the other
   std::vector<std::uint32_t> begins_ = {0};  // of each token in bytes_, and the end of the last

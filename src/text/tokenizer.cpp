@@ -71,17 +71,13 @@ class Tokenizer::Encoder {
     }
   }
 
-  // A piece that is a token is that token, even one that no merges would make.
   void encode(std::string_view bytes) {
+    if (cutter_) return cutter_->append(bytes, ids_);
+    // A piece that is a token is that token, even one that no merges would make.
     const TokenId whole = merges_.tokens.find(bytes);
-    if (whole != kNoToken) {
-      ids_.push_back(whole);
-    } else if (cutter_) {
-      cutter_->append(bytes, ids_);
-    } else {
-      const std::vector<TokenId>& parts = merger_->merge(bytes);
-      ids_.insert(ids_.end(), parts.begin(), parts.end());
-    }
+    if (whole != kNoToken) return ids_.push_back(whole);
+    const std::vector<TokenId>& parts = merger_->merge(bytes);
+    ids_.insert(ids_.end(), parts.begin(), parts.end());
   }
 
   const Merges& merges_;
