@@ -1,0 +1,122 @@
+#include "compute/cpu/cpu_kernels.h"
+
+#include <array>
+#include <cstring>
+#include <vector>
+
+#include "base/log.h"
+#include "numerics/bf16.h"
+#include "numerics/canonical_dot.h"
+#include "numerics/e2m1.h"
+#include "numerics/e4m3.h"
+#include "numerics/e8m0.h"
+
+namespace perigee {
+namespace {
+
+struct DecodeTables {
+  std::array<float, 16> e2m1;
+  std::array<float, 256> e4m3;
+  std::array<float, 256> e8m0;
+};
+
+const DecodeTables& decode_tables() {
+  static const DecodeTables kTables = [] {
+    DecodeTables tables{};
+    for (std::size_t i = 0; i < 256; ++i) {
+      const auto code = static_cast<std::uint8_t>(i);
+      if (i < 16) tables.e2m1[i] = e2m1_value(code);
+      tables.e4m3[i] = e4m3_value(code);
+      tables.e8m0[i] = e8m0_value(code);
+    }
+    return tables;
+  }();
+  return kTables;
+}
+
+#if defined(__x86_64__)
+std::vector<const CpuKernels*> find_available() {
+  std::vector<const CpuKernels*> found;
+  __builtin_cpu_init();
+  if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")) return found;
+  found.push_back(&avx2_cpu_kernels());
+  if (!__builtin_cpu_supports("avx512f") || !__builtin_cpu_supports("avx512bw") ||
+      !__builtin_cpu_supports("avx512vl") || !__builtin_cpu_supports("avx512dq")) {
+    return found;
+  }
+  found.push_back(&avx512_cpu_kernels());
+  if (!__builtin_cpu_supports("avx512bf16")) return found;
+  if (dot_pairs_is_two_fmas()) {
+    found.push_back(&avx512_bf16_cpu_kernels());
+  } else {
+    log_warning("this processor's vdpbf16ps adds in another order than documented: avx512 is used instead");
+  }
+  return found;
+}
+#else
+std::vector<const CpuKernels*> find_available() {
+  return {};
+}
+#endif
+
+}  // namespace
+
+std::span<const CpuKernels* const> available_cpu_kernels() {
+  static const std::vector<const CpuKernels*> kAvailable = find_available();
+  return kAvailable;
+}
+
+std::size_t packed_bytes(std::size_t columns, Packing packing) {
+  const std::size_t blocks = (columns + kDotBlock - 1) / kDotBlock;
+  return blocks * kDotBlock * (packing == Packing::kFloats ? sizeof(float) : sizeof(std::uint16_t));
+}
+
+bool has_fast_linear(const Matrix& matrix) {
+  switch (matrix.format) {
+    case WeightFormat::kF32:
+    case WeightFormat::kBf16:
+      return true;
+    case WeightFormat::kMxfp4:
+      return matrix.columns % 32 == 0;
+    case WeightFormat::kNvfp4:
+      return matrix.columns % 16 == 0;
+    case WeightFormat::kFp8Tile:
+      return matrix.columns % kDotLaneElements == 0;
+  }
+  return false;
+}
+
+void decode_row_by_tables(const Matrix& matrix, std::size_t row, float* out) {
+  const DecodeTables& tables = decode_tables();
+  const std::size_t columns = matrix.columns;
+  if (matrix.format == WeightFormat::kF32) {
+    std::memcpy(out, matrix.values + row * columns * sizeof(float), columns * sizeof(float));
+    for (std::size_t c = 0; c < columns; ++c) out[c] *= matrix.global_scale;
+    return;
+  }
+  const auto byte = [](const std::byte* from, std::size_t index) {
+    return std::to_integer<std::uint8_t>(from[index]);
+  };
+  for (std::size_t c = 0; c < columns; ++c) {
+    const std::size_t index = row * columns + c;
+    const auto nibble = [&] { return byte(matrix.values, index / 2) >> (index % 2 * 4) & 15; };
+    float value = 0;
+    switch (matrix.format) {
+      case WeightFormat::kMxfp4:
+        value = tables.e2m1[nibble()] * tables.e8m0[byte(matrix.scales, index / 32)];
+        break;
+      case WeightFormat::kNvfp4:
+        value = tables.e2m1[nibble()] * tables.e4m3[byte(matrix.scales, index / 16)];
+        break;
+      case WeightFormat::kFp8Tile:
+        value = tables.e4m3[byte(matrix.values, index)] * matrix_scale(matrix, row, c);
+        break;
+      default:
+        value = matrix_element(matrix, row, c);
+        break;
+    }
+    out[c] = value * matrix.global_scale;
+  }
+}
+
+}  // namespace perigee

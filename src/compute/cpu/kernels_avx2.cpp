@@ -1,0 +1,31 @@
+// The kernels for AVX2 and FMA.
+#if defined(__x86_64__)
+#include <immintrin.h>
+
+#include "compute/cpu/body_headers.h"
+
+namespace perigee {
+namespace {
+
+// The order matters.
+// clang-format off
+#include "compute/cpu/target_avx2.h"
+#include "compute/cpu/vector_avx2_body.h"
+#include "compute/cpu/linear_body.h"
+#include "compute/cpu/elementary_body.h"
+#include "compute/cpu/rows_body.h"
+#include "compute/cpu/kda_body.h"
+#include "compute/cpu/mla_body.h"
+#include "compute/cpu/target_end.h"
+#include "compute/cpu/table_body.h"
+// clang-format on
+
+}  // namespace
+
+const CpuKernels& avx2_cpu_kernels() {
+  static const CpuKernels kKernels = kernel_table("avx2");
+  return kKernels;
+}
+
+}  // namespace perigee
+#endif

@@ -1,0 +1,304 @@
+#include "compute/ops_cases.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "compute/random_cases.h"
+
+namespace perigee::test {
+namespace {
+
+constexpr WeightFormat kFormats[] = {WeightFormat::kF32, WeightFormat::kBf16, WeightFormat::kMxfp4,
+                                     WeightFormat::kNvfp4, WeightFormat::kFp8Tile};
+
+void compare_linear(const Ops& ops, const Ops& reference, const Matrix& w, ConstRows x) {
+  Tensor found(x.rows, w.rows), expected(x.rows, w.rows);
+  ops.linear(w, x, found);
+  reference.linear(w, x, expected);
+  EXPECT_TRUE(same_bits(found, expected)) << "linear " << weight_format_name(w.format) << " " << w.rows
+                                          << " x " << w.columns << ", " << x.rows << " tokens";
+  ops.linear_f32(w, x, found);
+  reference.linear_f32(w, x, expected);
+  EXPECT_TRUE(same_bits(found, expected)) << "linear_f32 " << weight_format_name(w.format) << " " << w.rows
+                                          << " x " << w.columns << ", " << x.rows << " tokens";
+}
+
+}  // namespace
+
+void check_linear(const Ops& ops, const Ops& reference) {
+  Random random(1);
+  for (const WeightFormat format : kFormats) {
+    for (const std::size_t columns : {32u, 256u, 288u, 544u, 992u}) {
+      for (const std::size_t tokens : {1u, 2u, 3u, 4u, 5u}) {
+        const std::size_t rows = 1 + random.below(40);
+        const OwnedMatrix w = random_matrix(random, format, rows, columns);
+        compare_linear(ops, reference, w.view, random_rows(random, tokens, columns, ops.precision()));
+        compare_linear(ops, reference, w.view, random_rows(random, tokens, columns, Precision::kF32));
+      }
+    }
+  }
+  // Widths that no group of scales and no lane divides.
+  for (const WeightFormat format : {WeightFormat::kF32, WeightFormat::kBf16, WeightFormat::kFp8Tile}) {
+    for (const std::size_t columns : {1u, 7u, 8u, 129u, 255u, 259u, 520u}) {
+      const OwnedMatrix w = random_matrix(random, format, 130, columns);
+      compare_linear(ops, reference, w.view, random_rows(random, 2, columns, ops.precision()));
+    }
+  }
+  for (const std::size_t columns : {16u, 48u, 272u}) {
+    const OwnedMatrix w = random_matrix(random, WeightFormat::kNvfp4, 9, columns);
+    compare_linear(ops, reference, w.view, random_rows(random, 1, columns, ops.precision()));
+  }
+}
+
+void check_linear_with_many_tokens(const Ops& ops, const Ops& reference) {
+  Random random(2);
+  for (const WeightFormat format : kFormats) {
+    for (const std::size_t tokens : {6u, 8u, 33u, 70u}) {
+      const OwnedMatrix w = random_matrix(random, format, 5 + random.below(20), 320);
+      compare_linear(ops, reference, w.view, random_rows(random, tokens, 320, ops.precision()));
+    }
+  }
+}
+
+void check_linear_with_extreme_values(const Ops& ops, const Ops& reference) {
+  Random random(3);
+  for (const WeightFormat format : kFormats) {
+    for (const Values weights : {Values::kOrdinary, Values::kExtreme}) {
+      for (const std::size_t tokens : {1u, 4u, 9u}) {
+        const OwnedMatrix w = random_matrix(random, format, 21, 608, weights);
+        compare_linear(ops, reference, w.view,
+                       random_rows(random, tokens, 608, Precision::kBf16, Values::kExtreme));
+        compare_linear(ops, reference, w.view, random_rows(random, tokens, 608, Precision::kBf16));
+      }
+    }
+  }
+  // One weight, one activation that vdpbf16ps would flush, among ordinary ones.
+  for (const WeightFormat format : {WeightFormat::kBf16, WeightFormat::kMxfp4}) {
+    for (const float tiny : {0x1p-130f, 0x1p-126f, 0x1p-119f, 0x1p-118f, 0x1p-64f, 0x1p-50f, 0x1p-49f}) {
+      OwnedMatrix w = random_matrix(random, format, 8, 256);
+      Tensor x = random_rows(random, 5, 256, Precision::kBf16);
+      std::fill(x.values().begin(), x.values().end(), 0.0f);
+      for (std::size_t t = 0; t < 5; ++t) x[t][random.below(256)] = tiny * 1.5f;
+      compare_linear(ops, reference, w.view, x);
+      if (format != WeightFormat::kBf16) continue;
+      for (std::size_t i = 0; i < 8 * 256; ++i) {
+        const std::uint16_t bits = bf16_round(i % 3 == 0 ? tiny : i % 3 == 1 ? 0.0f : -tiny * 1.25f);
+        std::memcpy(w.values.data() + 2 * i, &bits, 2);
+      }
+      compare_linear(ops, reference, w.view, x);
+      compare_linear(ops, reference, w.view,
+                     random_rows(random, 5, 256, Precision::kBf16, Values::kOrdinary, 1e-12f));
+    }
+  }
+  // Infinities, NaN and scales that are NaN stay what they are.
+  OwnedMatrix w = random_matrix(random, WeightFormat::kMxfp4, 5, 512);
+  w.scales[3] = std::byte{255};
+  w.scales[20] = std::byte{0};
+  Tensor x = random_rows(random, 2, 512, Precision::kBf16);
+  compare_linear(ops, reference, w.view, x);
+  x[0][77] = std::numeric_limits<float>::infinity();
+  x[1][300] = std::numeric_limits<float>::quiet_NaN();
+  compare_linear(ops, reference, w.view, x);
+}
+
+void check_norms(const Ops& ops, const Ops& reference) {
+  Random random(4);
+  for (const Values values : {Values::kOrdinary, Values::kExtreme}) {
+    for (const std::size_t width : {1u, 5u, 8u, 33u, 128u, 256u, 700u, 2048u}) {
+      for (const std::size_t tokens : {1u, 8u, 33u}) {
+        const Tensor x = random_rows(random, tokens, width, ops.precision(), values);
+        const Tensor weight = random_rows(random, 1, width, Precision::kBf16);
+        Tensor found(tokens, width), expected(tokens, width);
+        ops.rms_norm(x, weight.values(), 1e-5f, found);
+        reference.rms_norm(x, weight.values(), 1e-5f, expected);
+        EXPECT_TRUE(same_bits(found, expected)) << "rms_norm " << width;
+        if (width > 256) continue;
+        const Tensor heads = random_rows(random, tokens, 3 * width, ops.precision(), values);
+        const Tensor gate = random_rows(random, tokens, 3 * width, ops.precision(), values, 4);
+        Tensor gated(tokens, 3 * width), expected_gated(tokens, 3 * width);
+        ops.gated_head_norm(heads, gate, weight.values(), 1e-5f, gated);
+        reference.gated_head_norm(heads, gate, weight.values(), 1e-5f, expected_gated);
+        EXPECT_TRUE(same_bits(gated, expected_gated)) << "gated_head_norm " << width;
+      }
+    }
+  }
+}
+
+void check_elementwise(const Ops& ops, const Ops& reference) {
+  Random random(5);
+  for (const Values values : {Values::kOrdinary, Values::kExtreme}) {
+    for (const std::size_t width : {1u, 7u, 16u, 51u, 1024u, 3001u}) {
+      for (const std::size_t tokens : {1u, 8u, 33u}) {
+        const Tensor x = random_rows(random, tokens, width, ops.precision(), values, 3);
+        const Tensor gate = random_rows(random, tokens, width, ops.precision(), values, 3);
+        const auto compare = [&](const char* name, auto call) {
+          Tensor found = gate, expected = gate;
+          call(ops, found);
+          call(reference, expected);
+          EXPECT_TRUE(same_bits(found, expected)) << name << " " << tokens << " x " << width;
+        };
+        compare("add", [&](const Ops& o, Rows y) { o.add(x, y); });
+        compare("round", [&](const Ops& o, Rows y) { o.round(y); });
+        compare("sigmoid_gate", [&](const Ops& o, Rows y) { o.sigmoid_gate(x, gate, y); });
+        compare("situ", [&](const Ops& o, Rows y) { o.situ(gate, x, {10.0f, 7.5f}, y); });
+        std::vector<std::uint32_t> tokens_of_expert;
+        std::vector<float> weights;
+        for (std::uint32_t t = 0; t < tokens; t += 2) {
+          tokens_of_expert.push_back(t);
+          weights.push_back(random.value(1));
+        }
+        compare("add_weighted",
+                [&](const Ops& o, Rows y) { o.add_weighted(x, weights, tokens_of_expert, y); });
+      }
+    }
+  }
+}
+
+// Gates and decays over all magnitudes: every 65,537th float, a prime's step through mantissas and exponents.
+void check_elementary_ranges(const Ops& ops, const Ops& reference) {
+  std::vector<float> all;
+  for (std::uint64_t bits = 0; bits < 0x1'0000'0000; bits += 65537)
+    all.push_back(std::bit_cast<float>(static_cast<std::uint32_t>(bits)));
+  for (float x = -110; x < 110; x += 0.0371f) all.push_back(x);
+  for (const float edge : {88.8f, -104.0f, 0.625f, -0.625f, 0.0f, -0.0f}) {
+    all.push_back(edge);
+    all.push_back(std::nextafter(edge, 1000.0f));
+    all.push_back(std::nextafter(edge, -1000.0f));
+  }
+  Tensor gate(1, all.size()), ones(1, all.size());
+  std::copy(all.begin(), all.end(), gate[0]);
+  std::fill(ones.values().begin(), ones.values().end(), 1.0f);
+  Tensor found(1, all.size()), expected(1, all.size());
+  ops.sigmoid_gate(ones, gate, found);
+  reference.sigmoid_gate(ones, gate, expected);
+  EXPECT_TRUE(same_bits(found, expected));
+  ops.situ(gate, ones, {1.0f, 1.0f}, found);  // tanh and sigmoid of everything
+  reference.situ(gate, ones, {1.0f, 1.0f}, expected);
+  EXPECT_TRUE(same_bits(found, expected));
+  ops.situ(ones, gate, {1.0f, 1.0f}, found);
+  reference.situ(ones, gate, {1.0f, 1.0f}, expected);
+  EXPECT_TRUE(same_bits(found, expected));
+}
+
+void check_attention_residual(const Ops& ops, const Ops& reference) {
+  Random random(6);
+  for (const std::size_t width : {3u, 16u, 250u, 1030u}) {
+    for (const std::size_t tokens : {1u, 8u, 33u}) {
+      for (const std::size_t count : {1u, 2u, 7u}) {
+        std::vector<Tensor> values;
+        std::vector<ConstRows> sources;
+        for (std::size_t j = 0; j < count; ++j) {
+          values.push_back(random_rows(random, tokens, width, ops.precision()));
+          sources.push_back(values.back());
+        }
+        for (std::size_t j = 0; j < count; ++j) sources[j] = values[j];
+        const Tensor norm = random_rows(random, 1, width, Precision::kBf16);
+        const Tensor proj = random_rows(random, 1, width, Precision::kBf16);
+        Tensor found(tokens, width), expected(tokens, width);
+        ops.attention_residual(sources, norm.values(), proj.values(), 1e-5f, found);
+        reference.attention_residual(sources, norm.values(), proj.values(), 1e-5f, expected);
+        EXPECT_TRUE(same_bits(found, expected)) << count << " sources of " << tokens << " x " << width;
+      }
+    }
+  }
+}
+
+void check_short_convolution(const Ops& ops, const Ops& reference) {
+  Random random(7);
+  for (const Values values : {Values::kOrdinary, Values::kExtreme}) {
+    for (const std::size_t taps : {1u, 2u, 4u, 17u}) {
+      for (const std::size_t width : {1u, 24u, 131u, 700u}) {
+        const Tensor weight = random_rows(random, 1, width * taps, Precision::kBf16);
+        Tensor state = random_rows(random, taps - 1, width, ops.precision(), values);
+        Tensor expected_state = state;
+        for (const std::size_t tokens : {1u, 2u, 8u, 33u}) {  // the state goes on from call to call
+          const Tensor x = random_rows(random, tokens, width, ops.precision(), values);
+          Tensor found(tokens, width), expected(tokens, width);
+          ops.short_convolution(x, weight.values(), taps, state, found);
+          reference.short_convolution(x, weight.values(), taps, expected_state, expected);
+          EXPECT_TRUE(same_bits(found, expected)) << taps << " taps, " << tokens << " x " << width;
+          EXPECT_TRUE(same_bits(state, expected_state));
+        }
+      }
+    }
+  }
+}
+
+void check_kda(const Ops& ops, const Ops& reference) {
+  Random random(8);
+  for (const auto& [heads, dim] : std::initializer_list<std::pair<std::size_t, std::size_t>>{
+           {1, 4}, {3, 16}, {2, 37}, {5, 64}, {4, 128}}) {
+    const std::size_t width = heads * dim;
+    const Tensor a_log = random_rows(random, 1, heads, Precision::kF32);
+    const Tensor dt_bias = random_rows(random, 1, width, Precision::kF32);
+    const KdaParameters parameters{heads, dim, -5.0f, a_log[0], dt_bias[0]};
+    Tensor state = random_rows(random, width, dim, Precision::kF32);
+    Tensor expected_state = state;
+    for (const std::size_t tokens : {1u, 8u, 33u}) {
+      const auto rows = [&](std::size_t columns) {
+        return random_rows(random, tokens, columns, ops.precision());
+      };
+      const Tensor q = rows(width), k = rows(width), v = rows(width), g = rows(width), b = rows(heads);
+      Tensor found(tokens, width), expected(tokens, width);
+      ops.kda(q, k, v, g, b, parameters, state, found);
+      reference.kda(q, k, v, g, b, parameters, expected_state, expected);
+      EXPECT_TRUE(same_bits(found, expected)) << heads << " heads of " << dim << ", " << tokens << " tokens";
+      EXPECT_TRUE(same_bits(state, expected_state)) << heads << " heads of " << dim;
+    }
+  }
+}
+
+void check_mla(const Ops& ops, const Ops& reference) {
+  Random random(9);
+  struct Shape {
+    MlaParameters parameters;
+    WeightFormat format;
+    std::size_t first_position, tokens;
+  };
+  const Shape shapes[] = {
+      {{2, 8, 4, 8, 16}, WeightFormat::kF32, 0, 1},       {{5, 16, 8, 24, 32}, WeightFormat::kBf16, 0, 8},
+      {{3, 16, 8, 16, 64}, WeightFormat::kMxfp4, 250, 9}, {{7, 8, 8, 8, 48}, WeightFormat::kNvfp4, 511, 1},
+      {{4, 8, 7, 9, 40}, WeightFormat::kFp8Tile, 600, 1}, {{3, 5, 3, 7, 19}, WeightFormat::kBf16, 240, 33},
+      {{3, 8, 4, 8, 21}, WeightFormat::kFp8Tile, 2, 3},   {{40, 8, 4, 8, 16}, WeightFormat::kBf16, 300, 1},
+  };
+  for (const auto& [p, format, first_position, tokens] : shapes) {
+    const std::size_t width = p.latent_dim + p.rope_dim;
+    const std::size_t positions = first_position + tokens;
+    std::vector<Tensor> pieces;
+    std::vector<const float*> pointers;
+    for (std::size_t begin = 0; begin < positions; begin += kMlaPiece)
+      pieces.push_back(random_rows(random, kMlaPiece, width, ops.precision()));
+    for (const Tensor& piece : pieces) pointers.push_back(piece[0]);
+    const OwnedMatrix kv_b =
+        random_matrix(random, format, p.heads * (p.nope_dim + p.value_dim), p.latent_dim);
+    const Tensor q = random_rows(random, tokens, p.heads * (p.nope_dim + p.rope_dim), ops.precision());
+    Tensor found(tokens, p.heads * p.value_dim), expected(tokens, p.heads * p.value_dim);
+    ops.mla(q, kv_b.view, {pointers, positions}, first_position, p, found);
+    reference.mla(q, kv_b.view, {pointers, positions}, first_position, p, expected);
+    EXPECT_TRUE(same_bits(found, expected))
+        << weight_format_name(format) << ", " << tokens << " tokens at " << first_position;
+  }
+}
+
+void check_router_and_embedding(const Ops& ops, const Ops& reference) {
+  Random random(10);
+  const Tensor bias = random_rows(random, 1, 56, Precision::kF32, Values::kOrdinary, 0.1f);
+  const RouterParameters parameters{6, true, 2.5f, bias[0]};
+  const Tensor logits = random_rows(random, 33, 56, Precision::kF32, Values::kOrdinary, 3);
+  std::vector<RoutedToken> found(33), expected(33);
+  ops.route(logits, parameters, found);
+  reference.route(logits, parameters, expected);
+  for (std::size_t t = 0; t < 33; ++t) {
+    EXPECT_EQ(found[t].experts, expected[t].experts);
+    EXPECT_EQ(found[t].weights, expected[t].weights);
+  }
+  const OwnedMatrix table = random_matrix(random, WeightFormat::kBf16, 10, 700);
+  const std::vector<std::uint32_t> ids = {3, 9, 0, 3, 1, 2, 3, 4, 5, 6, 7, 8, 9, 0, 1};
+  Tensor rows(ids.size(), 700), expected_rows(ids.size(), 700);
+  ops.embed(table.view, ids, rows);
+  reference.embed(table.view, ids, expected_rows);
+  EXPECT_TRUE(same_bits(rows, expected_rows));
+}
+
+}  // namespace perigee::test
