@@ -29,9 +29,10 @@ std::optional<SpecialSearch::Found> SpecialSearch::match_at(std::string_view tex
     const auto byte_of = [depth](const SpecialToken* special) {
       return static_cast<int>(static_cast<unsigned char>(special->text[depth]));
     };
-    const auto same = std::ranges::equal_range(
-        agreeing, static_cast<int>(static_cast<unsigned char>(text[at])), {}, byte_of);
-    agreeing = {same.begin(), same.end()};
+    const int byte = static_cast<unsigned char>(text[at]);
+    const auto first = std::ranges::lower_bound(agreeing, byte, {}, byte_of);
+    const auto last = std::ranges::upper_bound(agreeing, byte, {}, byte_of);
+    agreeing = {first, last};
     if (agreeing.empty() || agreeing.front()->text.size() != depth + 1) continue;
     longest = Found{begin, at + 1, agreeing.front()->id};
     agreeing = agreeing.subspan(1);
