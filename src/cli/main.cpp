@@ -21,7 +21,7 @@ namespace perigee {
 namespace {
 
 constexpr const char* kDescription =
-    "Perigee makes and proves NVFP4 checkpoints of Kimi K3.\n"
+    "Perigee makes and proves NVFP4 checkpoints of Kimi K3, and speaks its chat format.\n"
     "A checkpoint is a folder with config.json, model.safetensors.index.json and its shards.";
 
 constexpr const char* kFooter =
@@ -30,6 +30,7 @@ constexpr const char* kFooter =
     "  perigee inspect tiny                          what is in it\n"
     "  perigee convert tiny out --layout modelopt    MXFP4 to NVFP4, without loss\n"
     "  perigee verify tiny out                       prove it from the bytes on disk\n"
+    "  perigee render chat.json                      the prompt of a conversation, segment by segment\n"
     "  perigee convert --help                        everything about one command\n"
     "\n"
     "Exit status: 0 done, 1 failed, 2 wrong usage, 3 done but values changed as asked, 130 interrupted.\n"
@@ -151,6 +152,7 @@ int run_program(int argc, char** argv) {
   register_render(app, context);
   register_parse(app, context);
   register_parity(app, context);
+  register_run(app, context);
   app.footer(kFooter);  // last, because commands inherit the footer that they find
   return flush_output(run_command(app, argc, argv, context, options), options.json_errors);
 }
