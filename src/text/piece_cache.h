@@ -17,7 +17,7 @@ namespace perigee {
 class PieceCache {
  public:
   // Filling the slots costs about as much as encoding this much text.
-  static constexpr std::size_t kWorthwhileBytes = 32768;
+  static constexpr std::size_t kWorthwhileBytes = 131072;
 
   PieceCache() : slots_(kSlots) {}
 
@@ -37,7 +37,7 @@ class PieceCache {
   }
 
  private:
-  static constexpr std::size_t kSlots = 4096;
+  static constexpr std::size_t kSlots = 16384;
   static constexpr std::size_t kMaxIds = 3;
 
   struct Slot {

@@ -1,6 +1,7 @@
 #include "text/prefix_trie.h"
 
 #include <algorithm>
+#include <cstring>
 
 namespace perigee {
 namespace {
@@ -102,13 +103,12 @@ PrefixTrie::PrefixTrie(const TokenBytes& tokens) : pairs_(65536) {
 }
 
 PrefixTrie::NodeIndex PrefixTrie::child_of(NodeIndex parent, char byte) const {
-  constexpr NodeIndex kFew = 8;
+  constexpr NodeIndex kFew = 4;
   NodeIndex at = nodes_[parent].first_child;
-  NodeIndex end = nodes_[parent + 1].first_child;
-  const auto value = static_cast<unsigned char>(byte);
-  while (end - at > kFew) {  // halve; siblings are sorted by their bytes
-    const NodeIndex middle = at + (end - at) / 2;
-    (static_cast<unsigned char>(bytes_[middle]) <= value ? at : end) = middle;
+  const NodeIndex end = nodes_[parent + 1].first_child;
+  if (end - at > kFew) {
+    const void* found = std::memchr(bytes_.data() + at, byte, end - at);
+    return found == nullptr ? 0 : static_cast<NodeIndex>(static_cast<const char*>(found) - bytes_.data());
   }
   for (; at < end; ++at)
     if (bytes_[at] == byte) return at;

@@ -29,62 +29,60 @@ struct Tokenizer::Merges {
   SpecialSearch specials;
 };
 
-// One encode call's working memory, and where its ids go.
+// The working memory of one encode call, or of one thread of it.
 class Tokenizer::Encoder {
  public:
-  Encoder(const Merges& merges, std::size_t text_bytes, std::vector<TokenId>& ids)
-      : merges_(merges), ids_(ids) {
+  Encoder(const Merges& merges, std::size_t text_bytes) : merges_(merges) {
     if (text_bytes >= PieceCache::kWorthwhileBytes) cache_.emplace();
     if (merges.rules) cutter_.emplace(*merges.rules);
     if (merges.table) merger_.emplace(*merges.table);
   }
 
-  // `slice` is all that the piece pattern sees.
-  void plain(std::string_view slice) {
+  // Both append to `ids`. `slice` is all that the piece pattern sees.
+  void plain(std::string_view slice, std::vector<TokenId>& ids) {
     for (std::size_t begin = 0; begin < slice.size();) {
       const std::size_t end = piece_end(slice, begin);
-      piece(slice.substr(begin, end - begin));
+      piece(slice.substr(begin, end - begin), ids);
       begin = end;
     }
   }
 
-  void markup(std::string_view slice) {
+  void markup(std::string_view slice, std::vector<TokenId>& ids) {
     while (const std::optional<SpecialSearch::Found> found = merges_.specials.find(slice)) {
-      plain(slice.substr(0, found->begin));
-      ids_.push_back(found->id);
+      plain(slice.substr(0, found->begin), ids);
+      ids.push_back(found->id);
       slice.remove_prefix(found->end);
     }
-    plain(slice);
+    plain(slice, ids);
   }
 
  private:
-  void piece(std::string_view bytes) {
-    if (!cache_ || bytes.size() > ShortKey::kMaxBytes) return encode(bytes);
+  void piece(std::string_view bytes, std::vector<TokenId>& ids) {
+    if (!cache_ || bytes.size() > ShortKey::kMaxBytes) return encode(bytes, ids);
     const ShortKey key = short_key(bytes);
     const std::span<const TokenId> known = cache_->find(key);
     if (known.empty()) {
-      const std::size_t first = ids_.size();
-      encode(bytes);
-      cache_->put(key, std::span(ids_).subspan(first));
+      const std::size_t first = ids.size();
+      encode(bytes, ids);
+      cache_->put(key, std::span(ids).subspan(first));
     } else {
-      ids_.insert(ids_.end(), known.begin(), known.end());
+      ids.insert(ids.end(), known.begin(), known.end());
     }
   }
 
-  void encode(std::string_view bytes) {
-    if (cutter_) return cutter_->append(bytes, ids_);
+  void encode(std::string_view bytes, std::vector<TokenId>& ids) {
+    if (cutter_) return cutter_->append(bytes, ids);
     // A piece that is a token is that token, even one that no merges would make.
     const TokenId whole = merges_.tokens.find(bytes);
-    if (whole != kNoToken) return ids_.push_back(whole);
+    if (whole != kNoToken) return ids.push_back(whole);
     const std::vector<TokenId>& parts = merger_->merge(bytes);
-    ids_.insert(ids_.end(), parts.begin(), parts.end());
+    ids.insert(ids.end(), parts.begin(), parts.end());
   }
 
   const Merges& merges_;
   std::optional<PieceCutter> cutter_;
   std::optional<Merger> merger_;
   std::optional<PieceCache> cache_;
-  std::vector<TokenId>& ids_;
 };
 
 Tokenizer::Tokenizer(Vocabulary vocabulary)
@@ -100,13 +98,13 @@ const Vocabulary& Tokenizer::vocabulary() const {
 }
 
 void Tokenizer::append_plain(std::string_view text, std::vector<TokenId>& ids) const {
-  Encoder encoder(*merges_, text.size(), ids);
-  for (Chunker chunks(text); !chunks.done();) encoder.plain(chunks.next());
+  Encoder encoder(*merges_, text.size());
+  for (Chunker chunks(text); !chunks.done();) encoder.plain(chunks.next(), ids);
 }
 
 void Tokenizer::append_markup(std::string_view text, std::vector<TokenId>& ids) const {
-  Encoder encoder(*merges_, text.size(), ids);
-  for (Chunker chunks(text); !chunks.done();) encoder.markup(chunks.next());
+  Encoder encoder(*merges_, text.size());
+  for (Chunker chunks(text); !chunks.done();) encoder.markup(chunks.next(), ids);
 }
 
 std::vector<TokenId> Tokenizer::encode_plain(std::string_view text) const {
@@ -127,8 +125,9 @@ std::vector<TokenId> Tokenizer::encode_plain_parallel(std::string_view text, uns
   std::vector<std::vector<TokenId>> ids(shares.size());
   std::atomic<std::size_t> next = 0;
   const auto work = [&] {
+    Encoder encoder(*merges_, text.size());
     for (std::size_t share = next++; share < shares.size(); share = next++)
-      Encoder(*merges_, shares[share].size(), ids[share]).plain(shares[share]);
+      encoder.plain(shares[share], ids[share]);
   };
   std::vector<std::future<void>> workers(std::min<std::size_t>(threads, shares.size()));
   for (std::future<void>& worker : workers) worker = std::async(std::launch::async, work);
