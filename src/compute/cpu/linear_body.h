@@ -6,6 +6,7 @@
 //                tokens
 constexpr std::size_t kGroups = kDotLanes / kWidth;
 constexpr std::size_t kVectorBytes = kWidth * sizeof(float);
+constexpr std::size_t kPrefetchBytes = 2048;  // ahead in a row of weights, and into the next rows
 constexpr std::size_t kChunkTokens = 32;
 constexpr std::size_t kChunkBytes = 384 << 10;  // packed activations of a chunk: they stay in level two
 
@@ -183,9 +184,16 @@ struct FloatForm {
   }
 };
 
+// The lines of one block; an address behind the matrix does no harm.
+template <WeightFormat format>
+PERIGEE_INLINE void prefetch(const std::byte* block) {
+  for (std::size_t line = 0; line < value_bytes(format); line += 64) __builtin_prefetch(block + line);
+}
+
 template <typename Form, int tokens>
 PERIGEE_INLINE void add_block(RowBytes row, std::size_t lanes, const std::byte* x, std::size_t x_stride,
                               F (&sums)[tokens][kGroups], typename Form::Guard& guard) {
+  prefetch<Form::kFormat>(row.values + kPrefetchBytes);
   F scale[kGroups];
   block_scales<Form::kFormat>(row.scales, scale);
   if (lanes < kDotLanes) leave_out_lanes(lanes, scale);
@@ -257,6 +265,7 @@ using TileSums = F[kChunkTokens][kGroups][rows];
 template <typename Form, int rows>
 PERIGEE_INLINE void fill_tile(RowBytes row, std::size_t lanes, int index, Tile<Form, rows>& tile,
                               typename Form::Guard& guard) {
+  prefetch<Form::kFormat>(row.values + kPrefetchBytes);
   F scale[kGroups];
   block_scales<Form::kFormat>(row.scales, scale);
   if (lanes < kDotLanes) leave_out_lanes(lanes, scale);
