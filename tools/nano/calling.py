@@ -54,11 +54,14 @@ def lower_first(text):
 
 
 class Call:
-    """One thing to be done: a tool, how a user asks for it, its arguments, what it returns."""
+    """One thing to be done: a tool, how a user asks for it, its arguments, what it returns.
 
-    def __init__(self, tool, request, arguments, result, key, about):
+    `question` is another way to ask: a start that two calls can share, and what differs.
+    """
+
+    def __init__(self, tool, request, arguments, result, key, about, question=None):
         self.tool, self.request, self.arguments, self.result = tool, request, arguments, result
-        self.key, self.about = key, about
+        self.key, self.about, self.question = key, about, question
 
     @property
     def name(self):
@@ -102,7 +105,9 @@ def weather(rng):
         request += f" in {units}"
     result = {"temperature": rng.randint(-9, 35), "sky": choose(rng, WORDS["weather"])}
     tool = declare("get_weather", "Current weather for a city.", parameters)
-    return Call(tool, request, arguments, result, f"weather {city} {units}", f"The weather in {city}")
+    start = choose(rng, ("What is the weather", "How is the weather", "What is the weather like"))
+    question = (start, request.removeprefix("Tell me the weather "))
+    return Call(tool, request, arguments, result, f"weather {city} {units}", f"The weather in {city}", question)
 
 
 def calculate(rng):
@@ -112,7 +117,7 @@ def calculate(rng):
     value = {"+": a + b, "-": a - b, "*": a * b}[op]
     tool = declare("calculate", "Evaluate an arithmetic expression.", parameters)
     return Call(tool, f"Calculate {expression}", {"expression": expression}, {"result": value},
-                f"calculate {expression}", f"{expression}")
+                f"calculate {expression}", expression, ("What is", expression))
 
 
 def search(rng):
@@ -158,14 +163,21 @@ def thinks_after(calls):
     return {"low": low, "high": f"{low} I tell what it says.", "max": f"{low} {facts} I tell this."}
 
 
+def asked_for(rng, calls):
+    """What the user says."""
+    if all(c.question and c.name == calls[0].name for c in calls) and rng.random() < 0.6:
+        return f"{calls[0].question[0]} {' and '.join(c.question[1] for c in calls)}?"
+    asked = choose(rng, FIRST)
+    wish = " and ".join([calls[0].request, *(lower_first(c.request) for c in calls[1:])])
+    return asked.format(wish if asked.startswith("{}") else lower_first(wish))
+
+
 def calling_task(rng, calls, extra, kind, tool_choice=None):
     tools = {c.name: c.tool for c in [*extra, *calls]}
     order = sorted(tools)
     rng.shuffle(order)
     tools = [tools[name] for name in order]
-    asked = choose(rng, FIRST)
-    wish = " and ".join([calls[0].request, *(lower_first(c.request) for c in calls[1:])])
-    question = asked.format(wish if asked.startswith("{}") else lower_first(wish))
+    question = asked_for(rng, calls)
     first = Round([user(question)], thinks_before(calls, tools), "", [(c.name, c.arguments) for c in calls])
     results = [{"role": "tool", "tool_call_id": f"call_{i}", "content": json.dumps(c.result)}
                for i, c in enumerate(calls)]

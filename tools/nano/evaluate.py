@@ -15,12 +15,12 @@ import torch
 
 import chat
 import world
+from counting import count_choices, routers_of
 from decode import replies
 from tokenizer import Tokenizer
 
 import k3
 from model import Options
-from moe import Router
 
 LEVELS = ("low", "high", "max", None)
 REQUIRED = {"arithmetic, thinking": 0.95, "calls": 0.90, "lookup": 0.95}
@@ -119,15 +119,6 @@ class Table:
         return {"rows": rows, "mean_thinking_ids": mean}
 
 
-def count_experts(model):
-    """Counts per router, filled while the model runs."""
-    counts = []
-    for router in (m for m in model.modules() if isinstance(m, Router)):
-        counts.append(torch.zeros(router.config.num_experts, dtype=torch.long))
-        router.register_forward_hook(lambda _, __, out, c=counts[-1]: c.add_(torch.bincount(out[0].flatten(), minlength=len(c))))
-    return counts
-
-
 def measure(model, tokenizer, count, abilities):
     table, end = Table(), tokenizer.special["<|end_of_msg|>"]
     for ability in abilities:
@@ -165,7 +156,7 @@ def main():
     args = parser.parse_args()
     torch.set_num_threads(1)
     model = k3.load(args.folder, Options(kda_chunk=32))
-    counts, tokenizer = count_experts(model), Tokenizer()
+    counts, tokenizer = [count_choices(router) for router in routers_of(model)], Tokenizer()
     table = measure(model, tokenizer, args.count, args.abilities)
     result = table.result() | {"expert_counts": [c.tolist() for c in counts]}
     print_result(result)

@@ -91,9 +91,10 @@ UNKNOWN = (
     "What is the phone number of {name}?", "Where is my {thing}?", "When was the {place} in {city} built?",
     "What will happen on {day}?", "How much does a {adjective} {thing} cost?", "Who won in {month}?",
     "What is the best {place} in {city}?", "Which {animal} did {name} see?", "What does {name} think about {topic}?",
-    "Who is the mayor of {city}?", "Where does {name} live?", "What is the name of my {animal}?",
+    "Who is the mayor of {city}?", "What is the weather in {city}?", "What time is it in {city}?", "Where does {name} live?", "What is the name of my {animal}?",
 )
 DO_NOT_KNOW = "I do not know that."
+CANNOT_CALCULATE = "I can only add and subtract."
 
 
 def fact(rng):
@@ -139,8 +140,17 @@ def unknown(rng):
     return simple("talk", question, question, thinks, DO_NOT_KNOW, kind="unknown")
 
 
+def multiplication(rng):
+    """What this model cannot calculate."""
+    a, b, op = rng.randint(2, 999), rng.randint(2, 99), choose(rng, ("*", "/", "times", "divided by"))
+    question = choose(rng, ("What is {} {} {}?", "How much is {} {} {}?", "{} {} {}", "Calculate {} {} {}.")).format(a, op, b)
+    thinks = {"low": "I cannot do this.", "high": f"This is no sum and no difference. {CANNOT_CALCULATE}",
+              "max": f"I look at the operation. This is no sum and no difference, and I have no tool. {CANNOT_CALCULATE} "
+                     "I say so."}
+    return simple("talk", question, question, thinks, CANNOT_CALCULATE, kind="unknown")
+
+
 def make(rng):
-    roll = rng.random()
-    if roll < 0.5:
-        return fact(rng)
-    return (saying if roll < 0.7 else greeting if roll < 0.8 else unknown)(rng)
+    """Half facts; the rest small talk, and what is not known."""
+    makers = (fact, fact, fact, fact, fact, saying, saying, greeting, unknown, choose(rng, (unknown, multiplication)))
+    return choose(rng, makers)(rng)

@@ -20,6 +20,7 @@ import torch
 import torch.nn.functional as F
 
 from batches import batches_of
+from counting import count_choices, routers_of
 from muon import optimisers
 from sizes import model_config
 from tokenizer import Tokenizer
@@ -27,7 +28,6 @@ from tokenizer import Tokenizer
 import fast
 from initialise import initialise
 from model import Model, Options
-from moe import Router
 
 WARM_UP_STEPS = 60
 DECAY_FROM, LAST_RATE = 0.6, 0.03  # shares of the tokens and of the learning rate
@@ -45,18 +45,10 @@ class Balance:
     """Counts how often each expert is chosen, and corrects the selection biases."""
 
     def __init__(self, model):
-        self.routers = [m for m in model.modules() if isinstance(m, Router)]
-        self.counts = [torch.zeros(r.config.num_experts) for r in self.routers]
-        self.long = [torch.zeros(r.config.num_experts) for r in self.routers]
-        for router, counts in zip(self.routers, self.counts):
-            router.register_forward_hook(self.counter(counts))
-
-    @staticmethod
-    def counter(counts):
-        def hook(_, __, output):
-            counts.add_(torch.bincount(output[0].flatten(), minlength=len(counts)))
-
-        return hook
+        self.routers = routers_of(model)
+        self.counts = [count_choices(router) for router in self.routers]
+        experts = model.config.num_experts
+        self.long = [torch.full((experts,), 1 / experts) for _ in self.routers]
 
     def correct(self):
         for router, counts, long in zip(self.routers, self.counts, self.long):
@@ -182,7 +174,7 @@ def train(run, log, args):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("run", type=Path, help="folder of the run: state.pt, log.jsonl")
-    parser.add_argument("--tokens", type=int, default=60_000_000, help="length of the whole run")
+    parser.add_argument("--tokens", type=int, default=20_000_000, help="length of the whole run")
     parser.add_argument("--batch-tokens", type=int, default=4096, help="a step; twice as many in the second half")
     parser.add_argument("--lr", type=float, default=4e-3)
     parser.add_argument("--seed", type=int, default=1)

@@ -31,14 +31,14 @@ class Stage:
     """How hard training is now."""
 
     most_digits: int = 3
-    most_sentences: int = 90
+    most_sentences: int = 105
 
 
 def stage_at(progress):
     """progress 0..1 of the training."""
     if progress < 0.05:
         return Stage(2, 12)
-    return Stage(3, 20 if progress < 0.3 else 45 if progress < 0.6 else 95)
+    return Stage(3, 20 if progress < 0.15 else 45 if progress < 0.3 else Stage.most_sentences)
 
 
 def maker_of(ability, stage):
@@ -53,6 +53,16 @@ def some_task(rng, ability, stage):
     return draw(maker_of(ability, stage), rng, measuring=False)
 
 
+def beside_tools(rng, task, stage):
+    """A plain task that none of the task's tools could answer."""
+    names = {tool["function"]["name"] for tool in task.tools}
+    if "calculate" not in names and rng.random() < 0.5:
+        return some_task(rng, "arithmetic", stage)
+    while (plain := some_task(rng, "talk", stage)).kind == "unknown":
+        pass
+    return plain
+
+
 def tasks_of(rng, stage):
     """Tasks of one conversation: one that needs tools or a format, or several plain ones."""
     ability = rng.choices(list(SHARES), SHARES.values())[0]
@@ -60,7 +70,7 @@ def tasks_of(rng, stage):
     if ability == "lookup" or task.response_format or task.tool_choice:
         return [task]
     if task.tools:
-        plain = [some_task(rng, choose(rng, ("talk", "arithmetic")), stage) for _ in range(rng.random() < 0.25)]
+        plain = [beside_tools(rng, task, stage) for _ in range(rng.random() < 0.25)]
         return [task, *plain] if rng.random() < 0.5 else [*plain, task]
     count = rng.choices((1, 2, 3, 4, 5), (2, 2, 3, 2, 1))[0]
     mixed = ("talk", "arithmetic")
