@@ -27,5 +27,6 @@ void register_tokenize(CLI::App& app, CommandContext& context);
 void register_render(CLI::App& app, CommandContext& context);
 void register_parse(CLI::App& app, CommandContext& context);
 void register_parity(CLI::App& app, CommandContext& context);
+void register_run(CLI::App& app, CommandContext& context);
 
 }  // namespace perigee

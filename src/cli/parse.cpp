@@ -9,6 +9,7 @@
 #include "cli/choice.h"
 #include "cli/command.h"
 #include "cli/id_input.h"
+#include "cli/reply_json.h"
 #include "cli/vocabulary_option.h"
 #include "text/reply_parser.h"
 
@@ -41,25 +42,11 @@ struct ParseArguments {
   bool json = false;
 };
 
-Json function_json(const std::string& name, const std::string& arguments) {
-  return {{"name", name}, {"arguments", arguments}};
-}
-
 Json message_json(const ReplyMessage& message) {
-  const auto text_or_null = [](const std::optional<std::string>& text) {
-    return text ? Json(*text) : Json();
-  };
-  Json calls = Json::array();
-  for (const ReplyCall& call : message.calls) {
-    calls.push_back(
-        {{"id", call.id}, {"type", "function"}, {"function", function_json(call.name, call.arguments)}});
-  }
-  return {{"role", "assistant"},
-          {"content", text_or_null(message.content)},
-          {"reasoning_content", text_or_null(message.reasoning)},
-          {"tool_calls", calls},
-          {"finish_reason", finish_reason_name(message.finish)},
-          {"notes", message.notes}};
+  Json json = reply_message_json(message);
+  json["finish_reason"] = finish_reason_name(message.finish);
+  json["notes"] = message.notes;
+  return json;
 }
 
 // A chunk's delta in OpenAI's shape.
@@ -74,7 +61,7 @@ Json delta_json(const ReplyDelta& delta) {
       call = {{"index", delta.call},
               {"id", delta.id},
               {"type", "function"},
-              {"function", function_json(delta.text, "")}};
+              {"function", call_function_json(delta.text, "")}};
       break;
     case ReplyDelta::Kind::kCallArguments:
       call = {{"index", delta.call}, {"function", {{"arguments", delta.text}}}};

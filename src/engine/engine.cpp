@@ -45,6 +45,7 @@ void Engine::step(std::span<Sequence* const> sequences) const {
     sequence.computed_ += inputs[i].ids.size();
     if (sequence.computed_ < sequence.ids_.size()) continue;  // more of its prompt to come
     try {
+      if (sequence.request_.on_logits) sequence.request_.on_logits({logits[i], logits.width()});
       const auto generated = std::span(sequence.ids_).subspan(sequence.request_.prompt.size());
       sequence.append(sample({logits[i], logits.width()}, sequence.request_.sampling, generated,
                              generated.size(), sequence.request_.top_logprobs));

@@ -30,6 +30,8 @@ struct GenerationRequest {
   std::size_t max_tokens = 0;          // 0: until an end token or the context is full
   std::vector<std::uint32_t> end_ids;  // generation stops after one of these; it is reported too
   std::size_t top_logprobs = 0;
+  // Sees the logits [vocab_size] that each token is sampled from, before it is; may be empty.
+  std::function<void(std::span<const float> logits)> on_logits;
 };
 
 enum class GenerationEnd {
