@@ -2,6 +2,7 @@
 #include <string>
 
 #include "fuzz/text_checks.h"
+#include "support/tiktoken_text.h"
 #include "text/conversation_json.h"
 #include "text/prompt.h"
 #include "text/utf8.h"
@@ -14,19 +15,10 @@ void must_hold(bool condition) {
   if (!condition) std::abort();
 }
 
-std::string base64_of_byte(unsigned byte) {
-  static constexpr char kDigits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  return {kDigits[byte >> 2], kDigits[(byte & 3) << 4], '=', '='};
-}
-
 // One token a byte and K3's special tokens: no file needed, and an id of text is its byte.
 const Tokenizer& byte_tokenizer() {
-  static const Tokenizer tokenizer = [] {
-    std::string file;
-    for (unsigned byte = 0; byte < 256; ++byte)
-      file += base64_of_byte(byte) + ' ' + std::to_string(byte) + '\n';
-    return Tokenizer(Vocabulary::parse(file, k3_special_slots(), "bytes"));
-  }();
+  static const Tokenizer tokenizer(
+      Vocabulary::parse(test::tiktoken_text(test::with_single_bytes({})), k3_special_slots(), "bytes"));
   return tokenizer;
 }
 

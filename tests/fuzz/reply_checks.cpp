@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "fuzz/text_checks.h"
+#include "support/tiktoken_text.h"
 #include "text/json_tree.h"
 #include "text/reply_run.h"
 
@@ -25,28 +26,9 @@ constexpr std::array<std::string_view, 22> kWords = {
 constexpr TokenId kUnknownIds = 2;
 constexpr std::size_t kMaxIds = 4096;
 
-std::string base64(std::string_view bytes) {
-  constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string text;
-  for (std::size_t i = 0; i < bytes.size(); i += 3) {
-    const std::string_view part = bytes.substr(i, 3);
-    unsigned bits = 0;
-    for (std::size_t k = 0; k < 3; ++k)
-      bits = bits << 8 | (k < part.size() ? static_cast<unsigned char>(part[k]) : 0U);
-    for (std::size_t k = 0; k < 4; ++k) text += k <= part.size() ? kDigits[bits >> (18 - 6 * k) & 63] : '=';
-  }
-  return text;
-}
-
 const Tokenizer& small_tokenizer() {
   static const Tokenizer tokenizer = [] {
-    std::string file;
-    std::size_t rank = 0;
-    const auto add = [&](std::string_view bytes) {
-      file += base64(bytes) + " " + std::to_string(rank++) + "\n";
-    };
-    for (int byte = 0; byte < 256; ++byte) add(std::string(1, static_cast<char>(byte)));
-    for (const std::string_view word : kWords) add(word);
+    const std::string file = test::tiktoken_text(test::with_single_bytes({kWords.begin(), kWords.end()}));
     const SpecialSlots specials = {.slots = 9,
                                    .named = {{0, "<|open|>"},
                                              {1, "<|close|>"},
