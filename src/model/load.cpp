@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "model/architecture.h"
 #include "model/tensor_reader.h"
 #include "model/weights.h"
 
@@ -74,7 +75,7 @@ void Loader::want_kda(const std::string& prefix, KdaWeights& w) {
   vector(prefix + "v_conv1d.weight", taps, w.v_conv1d);
   vector(prefix + "dt_bias", {width}, w.dt_bias);
   vector(prefix + "o_norm.weight", {dim}, w.o_norm);
-  reader_.want_vector(prefix + "A_log", {{heads}, {std::max(heads, dim)}}, w.a_log);
+  reader_.want_padded_vector(prefix + "A_log", heads, w.a_log);
 }
 
 void Loader::want_mla(const std::string& prefix, MlaWeights& w) {
@@ -155,20 +156,6 @@ void Loader::finish() {
   }
 }
 
-// Things that config.json may say and that this forward pass does not do.
-void check_supported(const K3Config& config) {
-  if (!config.mla_use_nope || !config.mla_use_output_gate) {
-    fail(ErrorCode::kUnsupported, "config.json has mla_use_nope or mla_use_output_gate off: that is not K3");
-  }
-  if (config.tie_word_embeddings) {
-    fail(ErrorCode::kUnsupported, "config.json ties the embeddings to the head: that is not K3");
-  }
-  if (config.num_nextn_predict_layers != 0) {
-    fail(ErrorCode::kUnsupported, "config.json has {} layers for predicting further tokens; K3 has none",
-         config.num_nextn_predict_layers);
-  }
-}
-
 void check_memory(std::uint64_t needed, std::uint64_t limit) {
   const std::uint64_t available = limit > 0 ? limit : available_memory_bytes();
   if (needed > available) {
@@ -194,7 +181,7 @@ struct LoadedModel::Storage {
 
 LoadedModel LoadedModel::load(const std::filesystem::path& checkpoint, const Options& options) {
   auto storage = std::make_unique<Storage>(load_config(checkpoint / "config.json"));
-  check_supported(storage->config);
+  check_architecture(checkpoint / "config.json");
   TensorReader reader(checkpoint);
   Loader loader(storage->config, reader, storage->text, storage->experts);
   loader.want_all();

@@ -31,6 +31,14 @@ void check_shape(const TensorInfo& tensor, const Shape& expected) {
        dtype_name(tensor.dtype), wanted);
 }
 
+// A row must be whole groups: scales are counted through the rows.
+void check_groups(const TensorInfo& scales, std::size_t columns, std::size_t group) {
+  if (columns % group != 0) {
+    fail(ErrorCode::kUnsupported, "{} has one scale for {} columns, but config.json asks for rows of {}",
+         scales.name, group, columns);
+  }
+}
+
 float single_float(const std::byte* bytes) {
   float value;
   std::memcpy(&value, bytes, sizeof(value));
@@ -120,16 +128,19 @@ void TensorReader::want_plain(const std::string& name, Matrix& matrix) {
 void TensorReader::want_nibbles(const std::string& module, const std::string& part, Matrix& matrix) {
   const Location values = take(module + part);
   const Location scales = take(module + ".weight_scale");
+  if (values.tensor->dtype != DType::kU8) fail_type(*values.tensor, "U8 (two 4-bit values)");
   check_shape(*values.tensor, {matrix.rows, matrix.columns / 2});
   plan(values, [&matrix](const std::byte* bytes) { matrix.values = bytes; });
   plan(scales, [&matrix](const std::byte* bytes) { matrix.scales = bytes; });
   if (scales.tensor->dtype == DType::kU8 || scales.tensor->dtype == DType::kF8E8M0) {
     matrix.format = WeightFormat::kMxfp4;
+    check_groups(*scales.tensor, matrix.columns, 32);
     check_shape(*scales.tensor, {matrix.rows, matrix.columns / 32});
     return;
   }
   if (scales.tensor->dtype != DType::kF8E4M3) fail_type(*scales.tensor, "F8_E4M3 (NVFP4) or U8 (MXFP4)");
   matrix.format = WeightFormat::kNvfp4;
+  check_groups(*scales.tensor, matrix.columns, 16);
   check_shape(*scales.tensor, {matrix.rows, matrix.columns / 16});
   // ModelOpt multiplies by weight_scale_2, compressed-tensors divides by weight_global_scale.
   const bool divides = find(module + ".weight_scale_2") == nullptr;
@@ -170,6 +181,13 @@ void TensorReader::want_vector(const std::string& name, const std::vector<Shape>
     std::transform(exact.begin(), exact.end(), floats.begin(),
                    [](double x) { return static_cast<float>(x); });
   });
+}
+
+void TensorReader::want_padded_vector(const std::string& name, std::uint64_t least, Vector& values) {
+  const Location* location = find(name);
+  const bool longer =
+      location != nullptr && location->tensor->shape.size() == 1 && location->tensor->shape[0] > least;
+  want_vector(name, {longer ? location->tensor->shape : Shape{least}}, values);
 }
 
 void TensorReader::check_nothing_left(std::uint64_t layers) const {

@@ -52,6 +52,10 @@ class TensorReader {
   void want_vector(const std::string& name, const std::vector<std::vector<std::uint64_t>>& shapes,
                    Vector& values);
 
+  // The same for a tensor of one dimension that may have more elements than the `least` that count; see
+  // cut_zero_padding().
+  void want_padded_vector(const std::string& name, std::uint64_t least, Vector& values);
+
   // kUnsupported naming a tensor that nobody wanted and that is no part of the model's other towers.
   void check_nothing_left(std::uint64_t layers) const;
 
