@@ -36,7 +36,14 @@ class K3MiniGolden {
     for (std::size_t i = 0; i < values.values().size(); ++i) values.values()[i] = element(*info, bytes, i);
     return values;
   }
-  bool has(const std::string& name) const { return file_.header.find(name) != nullptr; }
+  // Names that begin so, in the order of the file.
+  std::vector<std::string> keys(const std::string& prefix) const {
+    std::vector<std::string> found;
+    for (const TensorInfo& tensor : file_.header.tensors) {
+      if (tensor.name.starts_with(prefix)) found.push_back(tensor.name);
+    }
+    return found;
+  }
 
   std::vector<std::uint32_t> prompt(const std::string& name) const { return json_["prompts"][name]; }
   std::vector<std::size_t> logit_rows(const std::string& name) const { return json_["logit_rows"][name]; }
