@@ -24,6 +24,78 @@ void compare_linear(const Ops& ops, const Ops& reference, const Matrix& w, Const
                                           << " x " << w.columns << ", " << x.rows << " tokens";
 }
 
+// Eight rows whose only products are those of elements 4 and 0 of each lane.
+OwnedMatrix two_products(WeightFormat format, float fourth, float first) {
+  Random random(11);
+  OwnedMatrix w = random_matrix(random, format, 8, 256);
+  std::fill(w.values.begin(), w.values.end(), std::byte{0});
+  for (std::size_t lane = 0; lane < 8 * 32; ++lane) {
+    if (format == WeightFormat::kBf16) {
+      const std::uint16_t high = bf16_round(fourth), low = bf16_round(first);
+      std::memcpy(w.values.data() + lane * 16 + 8, &high, 2);
+      std::memcpy(w.values.data() + lane * 16, &low, 2);
+    } else {
+      w.values[lane * 4 + 2] = std::byte{1};  // 0.5
+      w.values[lane * 4] = std::byte{9};      // -0.5
+    }
+  }
+  return w;
+}
+
+// Products that cancel to the last bit of the smallest activations, where vdpbf16ps would give zero: on both
+// sides of the bounds from which it may be used (docs/numerics.md).
+void check_subnormal_sums(const Ops& ops, const Ops& reference) {
+  const auto activations = [](float fourth, float first) {
+    Tensor x(5, 256);
+    for (std::size_t i = 0; i < 5 * 256; i += 8) {
+      x.values()[i + 4] = fourth;
+      x.values()[i] = first;
+    }
+    return x;
+  };
+  for (const WeightFormat format : {WeightFormat::kMxfp4, WeightFormat::kNvfp4}) {
+    for (int e = -140; e <= -110; ++e) {
+      const float size = std::ldexp(1.0f, e);
+      compare_linear(ops, reference, two_products(format, 0, 0).view, activations(size * 0x1.02p0f, size));
+    }
+  }
+  for (int e = -52; e <= -46; ++e) {
+    for (int f = -66; f <= -60; ++f) {
+      const float w = std::ldexp(1.0f, f), x = std::ldexp(1.0f, e);
+      compare_linear(ops, reference, two_products(WeightFormat::kBf16, w * 0x1.02p0f, -w).view,
+                     activations(x * 0x1.02p0f, x * 0x1.04p0f));
+    }
+  }
+  // Weights that are subnormal themselves, with ordinary activations.
+  Random random(12);
+  for (const float tiny : {0x1p-133f, 0x1p-130f, 0x1p-126f, 0x1p-64f, 0x1p-63f}) {
+    compare_linear(ops, reference, two_products(WeightFormat::kBf16, tiny, -1.5f * tiny).view,
+                   random_rows(random, 5, 256, Precision::kBf16));
+  }
+}
+
+// The smallest scale there is, alone; and sums that underflow to -0, which a short last block must not turn
+// into +0.
+void check_scales_at_their_end(const Ops& ops, const Ops& reference) {
+  Random random(13);
+  for (const WeightFormat format : {WeightFormat::kMxfp4, WeightFormat::kNvfp4}) {
+    for (const std::size_t columns : {256u, 288u}) {
+      for (const std::size_t tokens : {1u, 6u}) {
+        OwnedMatrix w = random_matrix(random, format, 6, columns);
+        for (std::byte& scale : w.scales) scale = std::byte{0};
+        compare_linear(ops, reference, w.view, random_rows(random, tokens, columns, Precision::kBf16));
+        for (std::byte& scale : w.scales) scale = std::byte{1};
+        compare_linear(ops, reference, w.view, random_rows(random, tokens, columns, Precision::kBf16));
+        for (std::byte& pair : w.values) pair = std::byte{0x99};  // -0.5
+        for (std::byte& scale : w.scales) scale = std::byte{0};
+        Tensor x(tokens, columns);
+        std::fill(x.values().begin(), x.values().end(), 0x1p-40f);
+        compare_linear(ops, reference, w.view, x);
+      }
+    }
+  }
+}
+
 }  // namespace
 
 void check_linear(const Ops& ops, const Ops& reference) {
@@ -73,24 +145,8 @@ void check_linear_with_extreme_values(const Ops& ops, const Ops& reference) {
       }
     }
   }
-  // One weight, one activation that vdpbf16ps would flush, among ordinary ones.
-  for (const WeightFormat format : {WeightFormat::kBf16, WeightFormat::kMxfp4}) {
-    for (const float tiny : {0x1p-130f, 0x1p-126f, 0x1p-119f, 0x1p-118f, 0x1p-64f, 0x1p-50f, 0x1p-49f}) {
-      OwnedMatrix w = random_matrix(random, format, 8, 256);
-      Tensor x = random_rows(random, 5, 256, Precision::kBf16);
-      std::fill(x.values().begin(), x.values().end(), 0.0f);
-      for (std::size_t t = 0; t < 5; ++t) x[t][random.below(256)] = tiny * 1.5f;
-      compare_linear(ops, reference, w.view, x);
-      if (format != WeightFormat::kBf16) continue;
-      for (std::size_t i = 0; i < 8 * 256; ++i) {
-        const std::uint16_t bits = bf16_round(i % 3 == 0 ? tiny : i % 3 == 1 ? 0.0f : -tiny * 1.25f);
-        std::memcpy(w.values.data() + 2 * i, &bits, 2);
-      }
-      compare_linear(ops, reference, w.view, x);
-      compare_linear(ops, reference, w.view,
-                     random_rows(random, 5, 256, Precision::kBf16, Values::kOrdinary, 1e-12f));
-    }
-  }
+  check_subnormal_sums(ops, reference);
+  check_scales_at_their_end(ops, reference);
   // Infinities, NaN and scales that are NaN stay what they are.
   OwnedMatrix w = random_matrix(random, WeightFormat::kMxfp4, 5, 512);
   w.scales[3] = std::byte{255};
