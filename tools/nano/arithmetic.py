@@ -9,14 +9,32 @@ from task import WORDS, choose, simple
 PLACES = ("Units", "Tens", "Hundreds", "Thousands")
 QUESTIONS = {
     "+": (
-        "What is {a} + {b}?", "{a} + {b}", "{a}+{b}?", "{a} + {b} = ?", "What is {a} plus {b}?", "How much is {a} + {b}?",
-        "Calculate {a} + {b}.", "Please add {a} and {b}.", "Add {b} to {a}.", "What is the sum of {a} and {b}?",
-        "Tell me {a} plus {b}.", "Can you add {a} and {b}?",
+        "What is {a} + {b}?",
+        "{a} + {b}",
+        "{a}+{b}?",
+        "{a} + {b} = ?",
+        "What is {a} plus {b}?",
+        "How much is {a} + {b}?",
+        "Calculate {a} + {b}.",
+        "Please add {a} and {b}.",
+        "Add {b} to {a}.",
+        "What is the sum of {a} and {b}?",
+        "Tell me {a} plus {b}.",
+        "Can you add {a} and {b}?",
     ),
     "-": (
-        "What is {a} - {b}?", "{a} - {b}", "{a}-{b}?", "{a} - {b} = ?", "What is {a} minus {b}?", "How much is {a} - {b}?",
-        "Calculate {a} - {b}.", "Please subtract {b} from {a}.", "Subtract {b} from {a}.", "Take {b} away from {a}.",
-        "Tell me {a} minus {b}.", "Can you subtract {b} from {a}?",
+        "What is {a} - {b}?",
+        "{a} - {b}",
+        "{a}-{b}?",
+        "{a} - {b} = ?",
+        "What is {a} minus {b}?",
+        "How much is {a} - {b}?",
+        "Calculate {a} - {b}.",
+        "Please subtract {b} from {a}.",
+        "Subtract {b} from {a}.",
+        "Take {b} away from {a}.",
+        "Tell me {a} minus {b}.",
+        "Can you subtract {b} from {a}?",
     ),
 }
 STORIES = {

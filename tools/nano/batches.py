@@ -1,5 +1,5 @@
-"""Conversations as padded batches of ids. A row is one conversation, so its states start empty as they do when the model
-is used; conversations of like length share a batch, which keeps the padding small.
+"""Conversations as padded batches of ids. A row is one conversation, so its states start empty as they do when the
+model is used; conversations of like length share a batch, which keeps the padding small.
 """
 
 from dataclasses import dataclass

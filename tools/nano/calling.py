@@ -10,13 +10,61 @@ import json
 from task import WORDS, Round, Task, choose, user
 
 VERBS = {
-    "get": "Get", "find": "Find", "check": "Check", "read": "Read", "show": "Show", "list": "List", "count": "Count",
-    "open": "Open", "close": "Close", "book": "Book", "order": "Order", "send": "Send", "start": "Start", "stop": "Stop",
+    "get": "Get",
+    "find": "Find",
+    "check": "Check",
+    "read": "Read",
+    "show": "Show",
+    "list": "List",
+    "count": "Count",
+    "open": "Open",
+    "close": "Close",
+    "book": "Book",
+    "order": "Order",
+    "send": "Send",
+    "start": "Start",
+    "stop": "Stop",
 }
 NOUNS = (
-    "weather", "price", "time", "ticket", "train", "room", "letter", "song", "story", "map", "table", "report", "list",
-    "event", "message", "file", "picture", "book", "bus", "garden", "light", "door", "window", "lesson", "team", "plan",
-    "record", "test", "road", "hotel", "museum", "market", "soup", "bread", "coffee", "flight", "garage", "task", "note",
+    "weather",
+    "price",
+    "time",
+    "ticket",
+    "train",
+    "room",
+    "letter",
+    "song",
+    "story",
+    "map",
+    "table",
+    "report",
+    "list",
+    "event",
+    "message",
+    "file",
+    "picture",
+    "book",
+    "bus",
+    "garden",
+    "light",
+    "door",
+    "window",
+    "lesson",
+    "team",
+    "plan",
+    "record",
+    "test",
+    "road",
+    "hotel",
+    "museum",
+    "market",
+    "soup",
+    "bread",
+    "coffee",
+    "flight",
+    "garage",
+    "task",
+    "note",
 )
 CONNECTIVES = {  # parameter -> (phrase, words it takes)
     "city": ("in {}", WORDS["city"]),
@@ -32,8 +80,13 @@ CONNECTIVES = {  # parameter -> (phrase, words it takes)
     "hour": ("at {} o'clock", None),
 }
 RESULTS = {
-    "temperature": None, "price": None, "count": None, "status": ("open", "closed", "ready", "full", "empty", "late"),
-    "sky": tuple(WORDS["weather"]), "color": tuple(WORDS["color"]), "owner": tuple(WORDS["name"]),
+    "temperature": None,
+    "price": None,
+    "count": None,
+    "status": ("open", "closed", "ready", "full", "empty", "late"),
+    "sky": tuple(WORDS["weather"]),
+    "color": tuple(WORDS["color"]),
+    "owner": tuple(WORDS["name"]),
 }
 FIRST = ("{}.", "Please {}.", "{}, please.", "Can you {}?", "Could you {}?", "I want you to {}.")
 
@@ -96,7 +149,8 @@ def made_call(rng, verb=None, noun=None, keys=None):
 def weather(rng):
     city, units = choose(rng, WORDS["city"]), choose(rng, ("celsius", "fahrenheit"))
     parameters = {
-        "type": "object", "required": ["city"],
+        "type": "object",
+        "required": ["city"],
         "properties": {"city": {"type": "string"}, "units": {"type": "string", "enum": ["celsius", "fahrenheit"]}},
     }
     arguments, request = {"city": city}, f"Tell me the weather in {city}"
@@ -116,25 +170,47 @@ def calculate(rng):
     parameters = {"type": "object", "properties": {"expression": {"type": "string"}}, "required": ["expression"]}
     value = {"+": a + b, "-": a - b, "*": a * b}[op]
     tool = declare("calculate", "Evaluate an arithmetic expression.", parameters)
-    return Call(tool, f"Calculate {expression}", {"expression": expression}, {"result": value},
-                f"calculate {expression}", expression, ("What is", expression))
+    return Call(
+        tool,
+        f"Calculate {expression}",
+        {"expression": expression},
+        {"result": value},
+        f"calculate {expression}",
+        expression,
+        ("What is", expression),
+    )
 
 
 def search(rng):
     query = f"{choose(rng, WORDS['adjective'])} {choose(rng, WORDS['food'] + WORDS['place'] + WORDS['thing'])}"
     parameters = {"type": "object", "properties": {"query": {"type": "string"}}, "required": ["query"]}
     tool = declare("search", "Search the web and return the best results.", parameters)
-    return Call(tool, f'Search for "{query}"', {"query": query}, {"count": rng.randint(1, 99)}, f"search {query}",
-                f'The search for "{query}"')
+    return Call(
+        tool,
+        f'Search for "{query}"',
+        {"query": query},
+        {"count": rng.randint(1, 99)},
+        f"search {query}",
+        f'The search for "{query}"',
+    )
 
 
 def message(rng):
     name, text = choose(rng, WORDS["name"]), f"see you on {choose(rng, WORDS['day'])}"
-    parameters = {"type": "object", "required": ["to", "body"],
-                  "properties": {"to": {"type": "string"}, "body": {"type": "string"}}}
+    parameters = {
+        "type": "object",
+        "required": ["to", "body"],
+        "properties": {"to": {"type": "string"}, "body": {"type": "string"}},
+    }
     tool = declare("send_message", "Send a message to a person.", parameters)
-    return Call(tool, f'Send {name} the message "{text}"', {"to": name, "body": text}, {"status": "sent"},
-                f"message {name} {text}", f"The message to {name}")
+    return Call(
+        tool,
+        f'Send {name} the message "{text}"',
+        {"to": name, "body": text},
+        {"status": "sent"},
+        f"message {name} {text}",
+        f"The message to {name}",
+    )
 
 
 KNOWN = (weather, calculate, search, message)
@@ -179,12 +255,12 @@ def calling_task(rng, calls, extra, kind, tool_choice=None):
     tools = [tools[name] for name in order]
     question = asked_for(rng, calls)
     first = Round([user(question)], thinks_before(calls, tools), "", [(c.name, c.arguments) for c in calls])
-    results = [{"role": "tool", "tool_call_id": f"call_{i}", "content": json.dumps(c.result)}
-               for i, c in enumerate(calls)]
+    results = [
+        {"role": "tool", "tool_call_id": f"call_{i}", "content": json.dumps(c.result)} for i, c in enumerate(calls)
+    ]
     second = Round(results, thinks_after(calls), " ".join(told(c) for c in calls))
     rounds = [first] if tool_choice else [first, second]  # a choice speaks of the next message only
-    return Task("tools", [c.key for c in calls], rounds, tools, tool_choice, kind=kind,
-                beside=[c.key for c in extra])
+    return Task("tools", [c.key for c in calls], rounds, tools, tool_choice, kind=kind, beside=[c.key for c in extra])
 
 
 def distinct(rng, count):
@@ -213,8 +289,11 @@ def twice(rng):
 def declined(rng):
     """tool_choice none: the tools are there and must not be called."""
     (call,) = distinct(rng, 1)
-    thinks = {"low": "No tools now.", "high": "I must not call tools now.",
-              "max": "The user wants a tool, but I must not call tools in this message. I say so."}
+    thinks = {
+        "low": "No tools now.",
+        "high": "I must not call tools now.",
+        "max": "The user wants a tool, but I must not call tools in this message. I say so.",
+    }
     response = "I am not allowed to use tools for this answer."
     r = Round([user(call.request + ".")], thinks, response)
     return Task("tools", [call.key], [r], [call.tool], "none", kind="none")
@@ -226,7 +305,7 @@ def make(rng):
         return declined(rng)
     if roll < 0.25:
         calls = distinct(rng, 2)
-        return calling_task(rng, calls, distinct(rng, 1)[:rng.randint(0, 1)], "two")
+        return calling_task(rng, calls, distinct(rng, 1)[: rng.randint(0, 1)], "two")
     if roll < 0.40:
         return calling_task(rng, twice(rng), [], "two")
     calls = distinct(rng, rng.randint(1, 3))

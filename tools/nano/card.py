@@ -1,11 +1,14 @@
-"""The model card of a nano checkpoint. Every number in it is computed from the checkpoint or taken from a measurement."""
+"""The model card of a nano checkpoint. Every number in it is computed from the checkpoint or taken from a
+measurement.
+"""
 
 TEMPLATE = """# nano: a small Kimi K3
 
-{parameters:.1f} M parameters ({active:.1f} M work on a token, the embedding not counted), {size:.1f} MB, trained on one CPU core on
-{tokens:.0f} M tokens ({learnt:.0f} M of them written by an assistant) of an invented world; see tools/nano/. It has K3's whole
-architecture and released file format: {kda} KDA and {mla} MLA layers, attention residuals over {blocks} blocks, a dense first
-layer, {experts} MXFP4 experts of which {top} work on a token beside {shared} shared ones in a latent space of {latent}.
+{parameters:.1f} M parameters ({active:.1f} M work on a token, the embedding not counted), {size:.1f} MB, trained on
+one CPU core on {tokens:.1f} M tokens ({learnt:.1f} M of them written by an assistant) of an invented world; see
+tools/nano/. It has K3's whole architecture and released file format: {kda} KDA and {mla} MLA layers, attention
+residuals over {blocks} blocks, a dense first layer, {experts} MXFP4 experts of which {top} work on a token beside
+{shared} shared ones in a latent space of {latent}.
 
 It exists to show and test an engine with a model that answers, not to be useful: it knows a few dozen facts and a few
 hundred words. Its vision tower has random weights; what it says about images means nothing.
@@ -69,11 +72,21 @@ def text_of(model, state, size, measured):
     parameters, active = counted(model)
     blocks = -(-c.num_hidden_layers // c.attn_res_block_size)
     return TEMPLATE.format(
-        parameters=parameters, active=active, size=size / 1e6, tokens=state["tokens"] / 1e6,
-        learnt=state["learnt"] / 1e6, kda=len(c.kda_layers), mla=len(c.full_attn_layers), blocks=blocks,
-        experts=c.num_experts, top=c.num_experts_per_token, shared=c.num_shared_experts,
-        latent=c.routed_expert_hidden_size, rows=rows_of(measured),
+        parameters=parameters,
+        active=active,
+        size=size / 1e6,
+        tokens=state["tokens"] / 1e6,
+        learnt=state["learnt"] / 1e6,
+        kda=len(c.kda_layers),
+        mla=len(c.full_attn_layers),
+        blocks=blocks,
+        experts=c.num_experts,
+        top=c.num_experts_per_token,
+        shared=c.num_shared_experts,
+        latent=c.routed_expert_hidden_size,
+        rows=rows_of(measured),
         thinking=", ".join(f"{level} {n}" for level, n in measured["mean_thinking_ids"].items()),
-        heads=" | ".join(str(i + 1) for i in range(c.num_experts)), dashes="---|" * c.num_experts,
+        heads=" | ".join(str(i + 1) for i in range(c.num_experts)),
+        dashes="---|" * c.num_experts,
         histogram=histogram_of(measured, c.first_k_dense_replace),
     )

@@ -27,9 +27,7 @@ SCHEMA_TEXT = "\nThe JSON data must match the following schema:\n```json\n{}\n``
 OPEN, CLOSE, SEP = (re.escape(mark) for mark in ("<|open|>", "<|close|>", "<|sep|>"))
 TOOLS = re.compile(rf"{OPEN}tools{SEP}(.+){CLOSE}tools{SEP}", re.DOTALL)
 CALL = re.compile(rf'{OPEN}call tool="([^"]*)" index="\d+"{SEP}(.*?){CLOSE}call{SEP}', re.DOTALL)
-ARGUMENT = re.compile(
-    rf'{OPEN}argument key="([^"]*)" type="([a-z]+)"{SEP}(.*?){CLOSE}argument{SEP}', re.DOTALL
-)
+ARGUMENT = re.compile(rf'{OPEN}argument key="([^"]*)" type="([a-z]+)"{SEP}(.*?){CLOSE}argument{SEP}', re.DOTALL)
 
 
 @dataclass
@@ -185,7 +183,7 @@ def prompt_ids(tokenizer, conversation):
 
 
 def training_ids(tokenizer, conversation):
-    """(ids, learn): the whole conversation. What stands between prompt and reply stands before the last assistant turn."""
+    """(ids, learn) of a whole conversation. What a prompt has at its end stands before the last assistant turn."""
     w = Writer(tokenizer)
     last = max(i for i, m in enumerate(conversation.messages) if m["role"] == "assistant")
     write_head(w, conversation)
@@ -196,7 +194,7 @@ def training_ids(tokenizer, conversation):
 
 
 def parse_reply(tokenizer, ids, thinking):
-    """(think, response, calls) of a well-formed reply, or None. A strict reader for measuring; servers read leniently."""
+    """(think, response, calls) of a well-formed reply, or None. For measuring: a server reads leniently."""
     text = tokenizer.decode(ids)
     if not text.endswith("<|close|>message<|sep|><|end_of_msg|>"):
         return None

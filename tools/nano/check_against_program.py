@@ -14,14 +14,27 @@ import world
 from tokenizer import MODEL_FOLDER, Tokenizer
 
 ODD_TEXT = (
-    "  leading  double   spaces ", "\n\n\n\tcode\n    indent\n", "I'm don't WE'LL it'S", "1234567 3.14159e-10 0xFF",
-    "AB\u4f60\u597dc \u65e5\u672c\u3005", "e\u0301\u0301 n\u00e9 \U0001f469\u200d\U0001f467", "<|open|>message<|sep|>",
-    "snake_case CamelCase HTTPServer kebab-case", '{"a": [1, 2.5, null, true]}', "a \n b\r\n\r\n", "\u00a0\u3000x\u2028",
+    "  leading  double   spaces ",
+    "\n\n\n\tcode\n    indent\n",
+    "I'm don't WE'LL it'S",
+    "1234567 3.14159e-10 0xFF",
+    "AB\u4f60\u597dc \u65e5\u672c\u3005",
+    "e\u0301\u0301 n\u00e9 \U0001f469\u200d\U0001f467",
+    "<|open|>message<|sep|>",
+    "snake_case CamelCase HTTPServer kebab-case",
+    '{"a": [1, 2.5, null, true]}',
+    "a \n b\r\n\r\n",
+    "\u00a0\u3000x\u2028",
 )
 
 
 def run(program, command, text, *options):
-    done = subprocess.run([program, command, "-", "--vocab", str(MODEL_FOLDER), *options], input=text.encode(), capture_output=True, check=False)
+    done = subprocess.run(
+        [program, command, "-", "--vocab", str(MODEL_FOLDER), *options],
+        input=text.encode(),
+        capture_output=True,
+        check=False,
+    )
     if done.returncode:
         sys.exit(f"{command}: {done.stderr.decode()}")
     return [int(token) for token in done.stdout.split()]
@@ -30,7 +43,9 @@ def run(program, command, text, *options):
 def expect_equal(ours, theirs, what):
     if ours != theirs:
         at = next((i for i, (a, b) in enumerate(zip(ours, theirs)) if a != b), min(len(ours), len(theirs)))
-        sys.exit(f"differs at id {at}: {ours[at : at + 8]} here, {theirs[at : at + 8]} from the program; in: {what!r}")
+        sys.exit(
+            f"differs at id {at}: {ours[at : at + 8]} here, {theirs[at : at + 8]} from the program; in: {what!r}"
+        )
 
 
 def prompt_of(conversation):

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Measures a nano checkpoint on tasks that training cannot have seen, by greedy replies, and prints a table.
 
-A reply counts if its frames are complete and its answer is exactly the right one: the text, the JSON value, the calls with
-all their arguments. Exit status 1 if a number is below what is required of it.
+A reply counts if its frames are complete and its answer is exactly the right one: the text, the JSON value, the
+calls with all their arguments. Exit status 1 if a number is below what is required of it.
 """
 
 import argparse
@@ -34,8 +34,9 @@ class Question:
         messages = [m for r in task.rounds[:index] for m in (*r.incoming, r.assistant(level))]
         self.task, self.round, self.level, self.rows = task, task.rounds[index], level, rows
         choice = task.tool_choice if index == 0 else None
-        conversation = chat.Conversation(messages + self.round.incoming, level is not None, level, task.tools, choice,
-                                         task.response_format)
+        conversation = chat.Conversation(
+            messages + self.round.incoming, level is not None, level, task.tools, choice, task.response_format
+        )
         self.prompt = chat.prompt_ids(tokenizer, conversation)
 
     def right(self, reply):
@@ -91,8 +92,11 @@ def other_questions(ability):
 
 
 QUESTIONS = {
-    "arithmetic": arithmetic_questions, "tools": tools_questions, "lookup": lookup_questions,
-    "json": other_questions("json"), "talk": other_questions("talk"),
+    "arithmetic": arithmetic_questions,
+    "tools": tools_questions,
+    "lookup": lookup_questions,
+    "json": other_questions("json"),
+    "talk": other_questions("talk"),
 }
 
 

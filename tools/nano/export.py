@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Writes a trained run as a checkpoint in the released format: shards as the release cuts them, index, config, vocabulary.
+"""Writes a trained run as a checkpoint in the released format: shards as the release cuts them, index, config,
+vocabulary.
 
 The numbers of the model card come from evaluate.py's JSON, none are typed. The vision tower is random (sizes.py).
 """
@@ -103,7 +104,9 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("run", type=Path, help="folder of the run, which has state.pt")
     parser.add_argument("folder", type=Path, help="folder of the checkpoint")
-    parser.add_argument("--measured", type=Path, help="evaluate.py's JSON of this checkpoint: writes MODEL_CARD.md too")
+    parser.add_argument(
+        "--measured", type=Path, help="evaluate.py's JSON of this checkpoint: writes MODEL_CARD.md too"
+    )
     args = parser.parse_args()
     args.folder.mkdir(parents=True, exist_ok=True)
     state, tokenizer = torch.load(args.run / "state.pt"), Tokenizer()
@@ -111,7 +114,10 @@ def main():
     total = write_tensors(model, args.folder)
     config = released_config(tokenizer)
     write_json(args.folder / "config.json", config)
-    write_json(args.folder / "generation_config.json", {k: config[k] for k in ("bos_token_id", "eos_token_id", "pad_token_id")})
+    write_json(
+        args.folder / "generation_config.json",
+        {k: config[k] for k in ("bos_token_id", "eos_token_id", "pad_token_id")},
+    )
     write_vocabulary(args.folder)
     print(f"{args.folder}: {total} bytes of tensors after {state['tokens']} tokens of training")
     if args.measured:

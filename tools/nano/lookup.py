@@ -19,8 +19,13 @@ RELATIONS = {  # name: (statement, question, how the answer is told, words)
     "place": ("The {x} is in the {y}.", "Where is the {x}?", WORDS["place"]),
 }
 FILLER = (
-    "The {a} {b} is near the {c}.", "A {b} can be {a}.", "In {m} the {c} is {a}.", "Nobody saw the {a} {b}.",
-    "The {c} was {a} and {d}.", "Every {t} the {c} is {d}.", "It was a {a} {t} in {m}.",
+    "The {a} {b} is near the {c}.",
+    "A {b} can be {a}.",
+    "In {m} the {c} is {a}.",
+    "Nobody saw the {a} {b}.",
+    "The {c} was {a} and {d}.",
+    "Every {t} the {c} is {d}.",
+    "It was a {a} {t} in {m}.",
 )
 INTRODUCTIONS = ("Read this text. {}", "Here is a text: {}", "{}", "Remember this: {}", "Notes: {}")
 ACKNOWLEDGED = "I have read it. What do you want to know?"
@@ -70,7 +75,7 @@ def answer_round(relation, subject, value, incoming):
         "low": f"The text says: {statement}",
         "high": f"The question is about the {relation} of {subject}. The text says: {statement}",
         "max": f"The question is about the {relation} of {subject}. I look for {subject} and {relation} in the text. "
-               f"It says: {statement} So the answer is {value}.",
+        f"It says: {statement} So the answer is {value}.",
     }
     return Round(incoming, thinks, statement)
 
@@ -80,7 +85,7 @@ def missing_round(relation, subject, incoming):
         "low": "The text does not say it.",
         "high": f"The question is about the {relation} of {subject}. The text does not say it.",
         "max": f"The question is about the {relation} of {subject}. I look for {subject} and {relation} in the text. "
-               "It does not say it.",
+        "It does not say it.",
     }
     return Round(incoming, thinks, "The text does not say that.")
 
@@ -115,8 +120,11 @@ def make(rng, most_sentences=90, questions=None):
     rounds, keys = question_rounds(rng, facts, questions or min(len(facts), rng.randint(2, 6)))
     text = choose(rng, INTRODUCTIONS).format(text_of(rng, facts, sentences))
     if rng.random() < 0.5:
-        think = {"low": "A text to remember.", "high": "The user gives me a text. Questions will follow.",
-                 "max": "The user gives me a text and no question yet. I say that I have read it."}
+        think = {
+            "low": "A text to remember.",
+            "high": "The user gives me a text. Questions will follow.",
+            "max": "The user gives me a text and no question yet. I say that I have read it.",
+        }
         rounds.insert(0, Round([user(text)], think, ACKNOWLEDGED))
     else:
         rounds[0].incoming[0] = user(f"{text} {rounds[0].incoming[0]['content']}")

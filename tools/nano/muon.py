@@ -1,7 +1,7 @@
 """Muon for matrices, AdamW for everything else: momentum whose singular values are all made about one.
 
-Stacked matrices (routed experts, [expert, out, in]) are orthogonalised one by one. The factor 0.2 sqrt(max(out, in)) gives
-an update the size of AdamW's, so both can share a learning rate.
+Stacked matrices (routed experts, [expert, out, in]) are orthogonalised one by one. The factor 0.2 sqrt(max(out,
+in)) gives an update the size of AdamW's, so both can share a learning rate.
 """
 
 import torch
@@ -9,7 +9,14 @@ import torch
 COEFFICIENTS = (3.4445, -4.7750, 2.0315)  # of the quintic whose iteration drives singular values towards one
 ITERATIONS = 5
 # Matrices by shape that are tables or vectors by meaning.
-NOT_MATRICES = ("embed_tokens.weight", "lm_head.weight", "gate.weight", "res_proj.weight", "conv1d.weight", "b_proj.weight")
+NOT_MATRICES = (
+    "embed_tokens.weight",
+    "lm_head.weight",
+    "gate.weight",
+    "res_proj.weight",
+    "conv1d.weight",
+    "b_proj.weight",
+)
 
 
 def orthogonalised(x):

@@ -29,9 +29,12 @@ TOKENIZER = Tokenizer()
 STEP = re.compile(r"(\d+(?:[+-]\d+)+)=(\d+)")
 
 
-def tiny_model():
+torch.set_num_threads(1)
+
+
+def random_model(quantised_experts=False):
     torch.manual_seed(3)
-    return initialise(Model(model_config(), Options(quantised_experts=True))).requires_grad_(False)
+    return initialise(Model(model_config(), Options(quantised_experts=quantised_experts))).requires_grad_(False)
 
 
 class Arithmetic(unittest.TestCase):
@@ -56,7 +59,13 @@ class Arithmetic(unittest.TestCase):
 
 class Split(unittest.TestCase):
     def test_no_measured_key_is_in_training(self):
-        for ability, options in (("arithmetic", {}), ("tools", {}), ("lookup", {"questions": 1}), ("json", {}), ("talk", {})):
+        for ability, options in (
+            ("arithmetic", {}),
+            ("tools", {}),
+            ("lookup", {"questions": 1}),
+            ("json", {}),
+            ("talk", {}),
+        ):
             for i in range(30):
                 self.assertTrue(all(map(held_out, world.measured_task(ability, i, **options).keys)), ability)
         for i in range(300):
@@ -85,14 +94,23 @@ class Conversations(unittest.TestCase):
                 think, response, calls = chat.parse_reply(TOKENIZER, said, conversation.thinking)
                 self.assertEqual(response, message["content"])
                 self.assertEqual(think, message.get("reasoning_content") if conversation.thinking else None)
-                wanted = [(c["function"]["name"], json.loads(c["function"]["arguments"])) for c in message.get("tool_calls", [])]
+                wanted = [
+                    (c["function"]["name"], json.loads(c["function"]["arguments"]))
+                    for c in message.get("tool_calls", [])
+                ]
                 self.assertEqual(calls, wanted)
 
     def test_broken_replies_are_not_read(self):
         end = "<|close|>message<|sep|><|end_of_msg|>"
         good = "a<|close|>think<|sep|><|open|>response<|sep|>b<|close|>response<|sep|>"
         self.assertIsNotNone(chat.parse_reply(Fixed(good + end), [], True))
-        for bad in (good, good[1:-7] + end, "b" + end, good + "<|open|>tools<|sep|><|close|>tools<|sep|>" + end, good + "x" + end):
+        for bad in (
+            good,
+            good[1:-7] + end,
+            "b" + end,
+            good + "<|open|>tools<|sep|><|close|>tools<|sep|>" + end,
+            good + "x" + end,
+        ):
             self.assertIsNone(chat.parse_reply(Fixed(bad), [], True), bad)
 
 
@@ -137,7 +155,7 @@ class Batches(unittest.TestCase):
 
 class Decoding(unittest.TestCase):
     def test_a_batch_of_prompts_gives_what_each_gives_alone(self):
-        model, end = tiny_model(), TOKENIZER.special["<|end_of_msg|>"]
+        model, end = random_model(), TOKENIZER.special["<|end_of_msg|>"]
         prompts = [[7, 8, 9] * 4, list(range(300, 341)), [5]]
         together = replies(model, prompts, end, 6)
         for prompt, ids in zip(prompts, together):
@@ -155,14 +173,14 @@ class Muon(unittest.TestCase):
 
 class Export(unittest.TestCase):
     def test_the_checkpoint_computes_what_training_computed(self):
-        model = tiny_model()
+        model = random_model(quantised_experts=True)
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
             total = export.write_tensors(model, folder)
             export.write_json(folder / "config.json", export.released_config(TOKENIZER))
             self.assertLess(total, 12e6)
             ids = torch.arange(40)[None]
-            rounded = tiny_model()
+            rounded = random_model(quantised_experts=True)
             for parameter_name, parameter in rounded.named_parameters():
                 if not export.keeps_float32(parameter_name):
                     parameter.copy_(parameter.bfloat16().float())

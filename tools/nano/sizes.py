@@ -1,9 +1,10 @@
 """The sizes of the nano model, as the config.json that its checkpoint has.
 
-Small enough for a checkpoint of some 7 MB, trained on one CPU core; large enough for every part of K3: three KDA layers and
-two MLA layers in the released pattern (MLA last and before last), three residual blocks, a dense first layer, experts in a
-latent space. Input widths of expert matrices are multiples of 32, the group of MXFP4. A hidden size of 128 has 3.1 M
-parameters instead of 5.0 M and is only a quarter faster; nine layers of 128 are as large and a third slower.
+Small enough for a checkpoint of some 7 MB, trained on one CPU core; large enough for every part of K3: three KDA
+layers and two MLA layers in the released pattern (MLA last and before last), three residual blocks, a dense first
+layer, experts in a latent space. Input widths of expert matrices are multiples of 32, the group of MXFP4. A hidden
+size of 128 has 3.1 M parameters instead of 5.0 M and is only a quarter faster; nine layers of 128 are as large and
+a third slower.
 """
 
 import copy
@@ -70,17 +71,30 @@ TEXT = {
                 "output_activations": None,
                 "targets": ["Linear"],
                 "weights": {
-                    "actorder": None, "block_structure": None, "dynamic": False, "group_size": 32, "num_bits": 4,
-                    "observer": "minmax", "observer_kwargs": {}, "scale_dtype": "torch.uint8", "strategy": "group",
-                    "symmetric": True, "type": "float", "zp_dtype": None,
+                    "actorder": None,
+                    "block_structure": None,
+                    "dynamic": False,
+                    "group_size": 32,
+                    "num_bits": 4,
+                    "observer": "minmax",
+                    "observer_kwargs": {},
+                    "scale_dtype": "torch.uint8",
+                    "strategy": "group",
+                    "symmetric": True,
+                    "type": "float",
+                    "zp_dtype": None,
                 },
             }
         },
         "format": "mxfp4-pack-quantized",
         "global_compression_ratio": None,
         "ignore": [
-            "re:.*self_attn.*", "re:.*shared_experts.*", "re:.*mlp\\.(gate|up|gate_up|down)_proj.*", "re:.*lm_head.*",
-            "re:.*vision_tower.*", "re:.*mm_projector.*",
+            "re:.*self_attn.*",
+            "re:.*shared_experts.*",
+            "re:.*mlp\\.(gate|up|gate_up|down)_proj.*",
+            "re:.*lm_head.*",
+            "re:.*vision_tower.*",
+            "re:.*mm_projector.*",
         ],
         "kv_cache_scheme": None,
         "quant_method": "compressed-tensors",
@@ -129,7 +143,11 @@ VISION = {
 def released_config(tokenizer):
     """The whole config.json."""
     special = tokenizer.special
-    ends = {"bos_token_id": special["[BOS]"], "eos_token_id": special["<|end_of_msg|>"], "pad_token_id": special["[PAD]"]}
+    ends = {
+        "bos_token_id": special["[BOS]"],
+        "eos_token_id": special["<|end_of_msg|>"],
+        "pad_token_id": special["[PAD]"],
+    }
     text = copy.deepcopy(TEXT) | ends | {"vocab_size": tokenizer.vocab_size}
     return {
         "architectures": ["KimiK3ForConditionalGeneration"],

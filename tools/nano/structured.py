@@ -18,7 +18,11 @@ FIELDS = {  # name: (how a text tells it, words)
     "drink": ("drinks {}", WORDS["drink"]),
     "day": ("comes on {}", WORDS["day"]),
 }
-QUESTIONS = ("{text} Give me {keys} as JSON.", "{text} Answer in JSON with {keys}.", "JSON with {keys}, please: {text}")
+QUESTIONS = (
+    "{text} Give me {keys} as JSON.",
+    "{text} Answer in JSON with {keys}.",
+    "JSON with {keys}, please: {text}",
+)
 OPEN_QUESTIONS = ("{text}", "Read this: {text}", "{text} What do we know?")
 
 
@@ -49,8 +53,11 @@ def schema_of(keys):
 def thinks(answer):
     keys = ", ".join(answer)
     facts = ", ".join(f"{k} is {v}" for k, v in answer.items())
-    return {"low": f"JSON with {keys}.", "high": f"The answer must be JSON with {keys}. {facts}.",
-            "max": f"The answer must be JSON and nothing else. The keys are {keys}. From the text: {facts}."}
+    return {
+        "low": f"JSON with {keys}.",
+        "high": f"The answer must be JSON with {keys}. {facts}.",
+        "max": f"The answer must be JSON and nothing else. The keys are {keys}. From the text: {facts}.",
+    }
 
 
 def make(rng):

@@ -1,7 +1,7 @@
 """The nano vocabulary in Python: text to ids as `perigee tokenize` does, for making training text.
 
-Exact for the short text of training (docs/chat-format.md, "Pieces"); the cuts of very long text are left out and refused.
-It reads the files of models/nano and nothing else.
+Exact for the short text of training (docs/chat-format.md, "Pieces"); the cuts of very long text are left out and
+refused. It reads the files of models/nano and nothing else.
 """
 
 import base64
@@ -34,13 +34,13 @@ class Tokenizer:
     def _merge(self, piece):
         """Merges the neighbours whose joined bytes have the lowest rank, leftmost first."""
         raw = piece.encode()
-        parts = [raw[at:at + 1] for at in range(len(raw))]
+        parts = [raw[at : at + 1] for at in range(len(raw))]
         while len(parts) > 1:
             last = len(self.tokens)
             rank, at = min((self.ranks.get(parts[i] + parts[i + 1], last), i) for i in range(len(parts) - 1))
             if rank == last:
                 break
-            parts[at:at + 2] = [parts[at] + parts[at + 1]]
+            parts[at : at + 2] = [parts[at] + parts[at + 1]]
         return [self.ranks[part] for part in parts]
 
     def encode(self, text):

@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""Trains the nano model on the conversations of its world, on one CPU core, and can be stopped and resumed at any time.
+"""Trains the nano model on the conversations of its world, on one CPU core, and can be stopped and resumed at any
+time.
 
-Routed experts are rounded to MXFP4 in every forward pass, so the released form is what was trained. Experts are balanced by
-their selection biases (no auxiliary loss): after each step an expert with less than its share gets a larger bias. The run
-state is written to RUN/state.pt every few minutes and at the end; starting again with the same folder goes on from it.
+Routed experts are rounded to MXFP4 in every forward pass, so the released form is what was trained. Experts are
+balanced by their selection biases (no auxiliary loss): after each step an expert with less than its share gets a
+larger bias. The run state is written to RUN/state.pt every few minutes and at the end; starting again with the same
+folder goes on from it.
 
 The learning rate stays constant until DECAY_FROM of the tokens, then falls; so --tokens may be changed on resuming.
 """
@@ -87,9 +89,14 @@ class Run:
 
     def save(self):
         state = {
-            "model": self.model.state_dict(), "optimisers": [o.state_dict() for o in self.optimisers],
-            "balance": self.balance.long, "step": self.step, "tokens": self.tokens, "learnt": self.learnt,
-            "pool": self.pool, "seed": self.seed,
+            "model": self.model.state_dict(),
+            "optimisers": [o.state_dict() for o in self.optimisers],
+            "balance": self.balance.long,
+            "step": self.step,
+            "tokens": self.tokens,
+            "learnt": self.learnt,
+            "pool": self.pool,
+            "seed": self.seed,
         }
         torch.save(state, self.path.with_suffix(".new"))
         self.path.with_suffix(".new").replace(self.path)
@@ -144,7 +151,9 @@ class Log:
 
     def write(self, run):
         line = {
-            "step": run.step, "tokens": run.tokens, "rate": round(run.rate, 5),
+            "step": run.step,
+            "tokens": run.tokens,
+            "rate": round(run.rate, 5),
             "loss": {a: round(self.sums[a] / self.ids[a], 4) for a in sorted(self.sums)},
             "experts": run.balance.spread(),
             "tokens_per_s": round(self.tokens / (time.monotonic() - self.start)),

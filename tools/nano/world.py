@@ -13,16 +13,24 @@ import structured
 import talk
 from task import choose, draw, seeded
 
-MAKERS = {"arithmetic": arithmetic.make, "tools": calling.make, "lookup": lookup.make, "json": structured.make,
-          "talk": talk.make}
+MAKERS = {
+    "arithmetic": arithmetic.make,
+    "tools": calling.make,
+    "lookup": lookup.make,
+    "json": structured.make,
+    "talk": talk.make,
+}
 # Conversations; in ids the shares differ, since a conversation of lookups is long.
 SHARES = {"arithmetic": 0.42, "tools": 0.24, "lookup": 0.10, "json": 0.10, "talk": 0.14}
 LEVELS = ("low", "high", "max", None)  # None: thinking off
 LEVEL_SHARES = (0.45, 0.18, 0.17, 0.20)
 NO_EFFORT_MESSAGE = 0.05  # of the thinking ones
 SYSTEM_TEXTS = (
-    "You are a helpful assistant.", f"You are {talk.NAME}.", "You are a friendly assistant. Answer in short sentences.",
-    f"You are {talk.NAME}, a helpful assistant.", "Be kind and short.",
+    "You are a helpful assistant.",
+    f"You are {talk.NAME}.",
+    "You are a friendly assistant. Answer in short sentences.",
+    f"You are {talk.NAME}, a helpful assistant.",
+    "Be kind and short.",
 )
 
 
@@ -74,8 +82,10 @@ def tasks_of(rng, stage):
         return [task, *plain] if rng.random() < 0.5 else [*plain, task]
     count = rng.choices((1, 2, 3, 4, 5), (2, 2, 3, 2, 1))[0]
     mixed = ("talk", "arithmetic")
-    more = [some_task(rng, ability if rng.random() < 0.7 or ability not in mixed else choose(rng, mixed), stage)
-            for _ in range(count - 1)]
+    more = [
+        some_task(rng, ability if rng.random() < 0.7 or ability not in mixed else choose(rng, mixed), stage)
+        for _ in range(count - 1)
+    ]
     return [task, *(t for t in more if t.plain)]
 
 
@@ -87,8 +97,9 @@ def conversation_of(rng, tasks, level):
     silent = level == "low" and rng.random() < NO_EFFORT_MESSAGE
     tools = next((t.tools for t in tasks if t.tools), [])
     first = tasks[0]
-    return chat.Conversation(messages, level is not None, None if silent else level, tools, first.tool_choice,
-                             first.response_format)
+    return chat.Conversation(
+        messages, level is not None, None if silent else level, tools, first.tool_choice, first.response_format
+    )
 
 
 def training_conversation(seed, index, progress):
