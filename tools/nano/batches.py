@@ -11,7 +11,7 @@ import world
 from task import seeded
 
 POOL = 96  # conversations that are sorted by length and cut into batches together
-LONGEST = 1400  # ids; the few longer conversations are left out
+LONGEST = 1536  # ids; the few longer conversations are left out
 
 
 @dataclass

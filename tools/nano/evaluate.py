@@ -23,8 +23,9 @@ import k3
 from model import Options
 
 LEVELS = ("low", "high", "max", None)
-REQUIRED = {"arithmetic, thinking": 0.95, "calls": 0.90, "lookup": 0.95}
-FRAMES, MOST_TOKENS, BATCH = "frames", 260, 25
+REQUIRED = {"arithmetic, thinking": 0.95, "calls": 0.90, "calls, two": 0.90, "lookup": 0.95}
+FRAMES, MOST_TOKENS, BATCH = "frames", 400, 25
+DISTANCES = (250, 500, 750, 1000, 10**6)  # of a fact from the end of the prompt, in ids
 
 
 class Question:
@@ -44,7 +45,7 @@ class Question:
         if reply is None:
             return False
         _, response, calls = reply
-        if sorted(map(repr, calls)) != sorted(map(repr, self.round.calls)):
+        if sorted(map(chat.compact, calls)) != sorted(map(chat.compact, self.round.calls)):
             return False
         if self.task.ability != "json":
             return response == self.round.response
@@ -75,11 +76,26 @@ def tools_questions(tokenizer, count):
 
 def lookup_questions(tokenizer, count):
     for i, level in enumerate(levels(count)):
-        task = world.measured_task("lookup", i, questions=1)
+        least = 3 if i % 8 < 4 else 120  # half of the texts are long
+        task = world.measured_task("lookup", i, questions=1, least_sentences=least)
         question = Question(tokenizer, task, len(task.rounds) - 1, level, ["lookup"])
-        reach = next(r for r in (300, 600, 1000, 10**6) if len(question.prompt) <= r)
-        question.rows.append(f"lookup, up to {reach} ids" if reach < 10**6 else "lookup, more than 1000 ids")
+        away = distance(tokenizer, question.prompt, question.round.response)
+        if away is None:
+            question.rows.append("lookup, not there")
+        else:
+            reach = next(d for d in DISTANCES if away <= d)
+            question.rows.append(f"lookup, {reach:4} ids back at most" if reach < 10**6 else "lookup, more than 1000 ids back")
         yield question
+
+
+def distance(tokenizer, prompt, statement):
+    """How many ids before the prompt's end the statement begins; None if it is not there."""
+    for text in (" " + statement, statement):
+        ids = tokenizer.encode(text)
+        for at in range(len(prompt) - len(ids)):
+            if prompt[at : at + len(ids)] == ids:
+                return len(prompt) - at
+    return None
 
 
 def other_questions(ability):

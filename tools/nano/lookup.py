@@ -113,9 +113,9 @@ def absent(rng, facts):
             return relation, subject
 
 
-def make(rng, most_sentences=90, questions=None):
-    """About nine tokens a sentence."""
-    sentences = rng.randint(3, most_sentences)
+def make(rng, most_sentences=135, questions=None, least_sentences=3):
+    """About eight ids a sentence."""
+    sentences = rng.randint(least_sentences, most_sentences)
     facts = facts_for(rng, max(2, sentences * 2 // 5))
     rounds, keys = question_rounds(rng, facts, questions or min(len(facts), rng.randint(2, 6)))
     text = choose(rng, INTRODUCTIONS).format(text_of(rng, facts, sentences))

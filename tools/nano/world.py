@@ -39,7 +39,7 @@ class Stage:
     """How hard training is now."""
 
     most_digits: int = 3
-    most_sentences: int = 105
+    most_sentences: int = 135
 
 
 def stage_at(progress):
