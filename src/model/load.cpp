@@ -185,7 +185,7 @@ LoadedModel LoadedModel::load(const std::filesystem::path& checkpoint, const Opt
   TensorReader reader(checkpoint);
   Loader loader(storage->config, reader, storage->text, storage->experts);
   loader.want_all();
-  check_memory(reader.wanted_bytes(), options.memory_limit_bytes);
+  check_memory(reader.memory_bytes(), options.memory_limit_bytes);
   reader.read(storage->arena, options.progress);
   storage->vectors = reader.take_vectors();
   loader.finish();

@@ -119,8 +119,12 @@ void TensorReader::want_plain(const std::string& name, Matrix& matrix) {
     case DType::kBF16:
       matrix.format = WeightFormat::kBf16;
       break;
+    case DType::kF16:  // widened, which is exact
+      matrix.format = WeightFormat::kF32;
+      matrix.values = reinterpret_cast<const std::byte*>(plan_floats(location).data());
+      return;
     default:
-      fail_type(*location.tensor, "BF16 or F32");
+      fail_type(*location.tensor, "BF16, F16 or F32");
   }
   plan(location, [&matrix](const std::byte* bytes) { matrix.values = bytes; });
 }
@@ -172,15 +176,19 @@ void TensorReader::want_vector(const std::string& name, const std::vector<Shape>
   if (tensor.dtype != DType::kF32 && tensor.dtype != DType::kBF16 && tensor.dtype != DType::kF16) {
     fail_type(tensor, "F32, BF16 or F16");
   }
-  const std::size_t count = tensor.elements();
-  vectors_.emplace_back(count);
-  std::vector<float>& floats = vectors_.back();
-  values = floats;
-  plan(location, [&floats, &tensor](const std::byte* bytes) {
+  values = plan_floats(location);
+}
+
+const std::vector<float>& TensorReader::plan_floats(const Location& from) {
+  const TensorInfo& tensor = *from.tensor;
+  std::vector<float>& floats = vectors_.emplace_back(tensor.elements());
+  float_bytes_ += floats.size() * sizeof(float);
+  plan(from, [&floats, &tensor](const std::byte* bytes) {
     const std::vector<double> exact = plain_values(tensor.dtype, {bytes, tensor.bytes()});
     std::transform(exact.begin(), exact.end(), floats.begin(),
                    [](double x) { return static_cast<float>(x); });
   });
+  return floats;
 }
 
 void TensorReader::want_padded_vector(const std::string& name, std::uint64_t least, Vector& values) {

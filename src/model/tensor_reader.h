@@ -59,7 +59,8 @@ class TensorReader {
   // kUnsupported naming a tensor that nobody wanted and that is no part of the model's other towers.
   void check_nothing_left(std::uint64_t layers) const;
 
-  std::uint64_t wanted_bytes() const { return wanted_bytes_; }
+  std::uint64_t wanted_bytes() const { return wanted_bytes_; }                 // in the checkpoint
+  std::uint64_t memory_bytes() const { return wanted_bytes_ + float_bytes_; }  // after read()
   void read(WeightArena& arena, const std::function<void(std::uint64_t, std::uint64_t)>& progress);
 
   // The memory that the Vectors view, after read().
@@ -81,6 +82,7 @@ class TensorReader {
   const Location* find(const std::string& name) const;
   Location take(const std::string& name);  // kNotFound if absent
   void plan(const Location& from, std::function<void(const std::byte*)> done);
+  const std::vector<float>& plan_floats(const Location& from);  // filled by read()
   void want_plain(const std::string& name, Matrix& matrix);
   void want_nibbles(const std::string& module, const std::string& part, Matrix& matrix);
   void want_fp8(const std::string& module, Matrix& matrix);
@@ -90,8 +92,9 @@ class TensorReader {
   std::unordered_map<std::string, Location> locations_;
   std::unordered_map<std::string, bool> taken_;
   std::vector<Read> reads_;
-  std::deque<std::vector<float>> vectors_;  // what Vectors view; moved out by take_vectors()
+  std::deque<std::vector<float>> vectors_;  // floats made of other types; moved out by take_vectors()
   std::uint64_t wanted_bytes_ = 0;
+  std::uint64_t float_bytes_ = 0;  // of vectors_
 };
 
 }  // namespace perigee

@@ -102,6 +102,20 @@ TEST_F(Loader, AcceptsEveryFloatTypeForSmallTensorsAndF32ForMatrices) {
   EXPECT_EQ(logits_of(load(), Precision::kBf16), logits_of(original, Precision::kBf16));
 }
 
+TEST_F(Loader, AcceptsF16Matrices) {
+  // Bits of F16 numbers and what they are: 1, -2, 0.5, the smallest subnormal.
+  const std::vector<std::uint16_t> f16 = {0x3C00, 0xC000, 0x3800, 0x0001};
+  const std::vector<float> expected = {1, -2, 0.5f, 0x1p-24f};
+  std::vector<std::uint16_t> bits(tensor(kGate).as<std::uint16_t>().size());
+  for (std::size_t i = 0; i < bits.size(); ++i) bits[i] = f16[i % f16.size()];
+  const auto bytes = std::as_bytes(std::span(bits));
+  tensor(kGate).data.assign(bytes.begin(), bytes.end());
+  tensor(kGate).dtype = "F16";
+  const LoadedModel loaded = load();
+  const Matrix& gate = std::get<MoeWeights>(loaded.text().layers[1].ffn).gate;
+  for (std::size_t i = 0; i < gate.columns; ++i) EXPECT_EQ(matrix_element(gate, 0, i), expected[i % 4]);
+}
+
 TEST_F(Loader, RefusesATensorThatItDoesNotKnow) {
   tensors_[kLayer1 + "self_attn.rotary_emb.inv_freq"] = tensor(kALog);
   EXPECT_ERROR(load(), ErrorCode::kUnsupported, kLayer1 + "self_attn.rotary_emb.inv_freq");
