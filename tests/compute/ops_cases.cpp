@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <string>
 #include <utility>
 
 #include "compute/random_cases.h"
@@ -14,22 +15,22 @@ constexpr WeightFormat kFormats[] = {WeightFormat::kF32, WeightFormat::kBf16, We
 
 void compare_linear(const Ops& ops, const Ops& reference, const Matrix& w, ConstRows x) {
   Tensor found(x.rows, w.rows), expected(x.rows, w.rows);
-  ops.linear(w, x, found);
-  reference.linear(w, x, expected);
-  EXPECT_TRUE(same_bits(found, expected)) << "linear " << weight_format_name(w.format) << " " << w.rows
-                                          << " x " << w.columns << ", " << x.rows << " tokens";
+  const std::string shape = std::string(weight_format_name(w.format)) + " " + std::to_string(w.rows) + " x " +
+                            std::to_string(w.columns) + ", " + std::to_string(x.rows) + " tokens";
   ops.linear_f32(w, x, found);
   reference.linear_f32(w, x, expected);
-  EXPECT_TRUE(same_bits(found, expected)) << "linear_f32 " << weight_format_name(w.format) << " " << w.rows
-                                          << " x " << w.columns << ", " << x.rows << " tokens";
+  EXPECT_TRUE(same_bits(found, expected)) << "linear_f32 " << shape;
+  ops.linear(w, x, found);
+  reference.round(expected);  // what linear is by definition, at half the cost
+  EXPECT_TRUE(same_bits(found, expected)) << "linear " << shape;
 }
 
-// Eight rows whose only products are those of elements 4 and 0 of each lane.
+// Five rows whose only products are those of elements 4 and 0 of each lane.
 OwnedMatrix two_products(WeightFormat format, float fourth, float first) {
   Random random(11);
-  OwnedMatrix w = random_matrix(random, format, 8, 256);
+  OwnedMatrix w = random_matrix(random, format, 5, 256);
   std::fill(w.values.begin(), w.values.end(), std::byte{0});
-  for (std::size_t lane = 0; lane < 8 * 32; ++lane) {
+  for (std::size_t lane = 0; lane < 5 * 32; ++lane) {
     if (format == WeightFormat::kBf16) {
       const std::uint16_t high = bf16_round(fourth), low = bf16_round(first);
       std::memcpy(w.values.data() + lane * 16 + 8, &high, 2);
@@ -54,13 +55,13 @@ void check_subnormal_sums(const Ops& ops, const Ops& reference) {
     return x;
   };
   for (const WeightFormat format : {WeightFormat::kMxfp4, WeightFormat::kNvfp4}) {
-    for (int e = -140; e <= -110; ++e) {
+    for (int e = -122; e <= -114; ++e) {
       const float size = std::ldexp(1.0f, e);
       compare_linear(ops, reference, two_products(format, 0, 0).view, activations(size * 0x1.02p0f, size));
     }
   }
-  for (int e = -52; e <= -46; ++e) {
-    for (int f = -66; f <= -60; ++f) {
+  for (int e = -51; e <= -47; ++e) {
+    for (int f = -65; f <= -61; ++f) {
       const float w = std::ldexp(1.0f, f), x = std::ldexp(1.0f, e);
       compare_linear(ops, reference, two_products(WeightFormat::kBf16, w * 0x1.02p0f, -w).view,
                      activations(x * 0x1.02p0f, x * 0x1.04p0f));
@@ -101,9 +102,9 @@ void check_scales_at_their_end(const Ops& ops, const Ops& reference) {
 void check_linear(const Ops& ops, const Ops& reference) {
   Random random(1);
   for (const WeightFormat format : kFormats) {
-    for (const std::size_t columns : {32u, 256u, 288u, 544u, 992u}) {
+    for (const std::size_t columns : {32u, 256u, 544u}) {
       for (const std::size_t tokens : {1u, 2u, 3u, 4u, 5u}) {
-        const std::size_t rows = 1 + random.below(40);
+        const std::size_t rows = 1 + random.below(20);
         const OwnedMatrix w = random_matrix(random, format, rows, columns);
         compare_linear(ops, reference, w.view, random_rows(random, tokens, columns, ops.precision()));
         compare_linear(ops, reference, w.view, random_rows(random, tokens, columns, Precision::kF32));
@@ -113,7 +114,8 @@ void check_linear(const Ops& ops, const Ops& reference) {
   // Widths that no group of scales and no lane divides.
   for (const WeightFormat format : {WeightFormat::kF32, WeightFormat::kBf16, WeightFormat::kFp8Tile}) {
     for (const std::size_t columns : {1u, 7u, 8u, 129u, 255u, 259u, 520u}) {
-      const OwnedMatrix w = random_matrix(random, format, 130, columns);
+      const OwnedMatrix w =
+          random_matrix(random, format, format == WeightFormat::kFp8Tile ? 130 : 9, columns);
       compare_linear(ops, reference, w.view, random_rows(random, 2, columns, ops.precision()));
     }
   }
@@ -126,9 +128,9 @@ void check_linear(const Ops& ops, const Ops& reference) {
 void check_linear_with_many_tokens(const Ops& ops, const Ops& reference) {
   Random random(2);
   for (const WeightFormat format : kFormats) {
-    for (const std::size_t tokens : {6u, 8u, 33u, 70u}) {
-      const OwnedMatrix w = random_matrix(random, format, 5 + random.below(20), 320);
-      compare_linear(ops, reference, w.view, random_rows(random, tokens, 320, ops.precision()));
+    for (const std::size_t tokens : {6u, 8u, 33u, 37u}) {
+      const OwnedMatrix w = random_matrix(random, format, 5 + random.below(8), 288);
+      compare_linear(ops, reference, w.view, random_rows(random, tokens, 288, ops.precision()));
     }
   }
 }
@@ -138,7 +140,7 @@ void check_linear_with_extreme_values(const Ops& ops, const Ops& reference) {
   for (const WeightFormat format : kFormats) {
     for (const Values weights : {Values::kOrdinary, Values::kExtreme}) {
       for (const std::size_t tokens : {1u, 4u, 9u}) {
-        const OwnedMatrix w = random_matrix(random, format, 21, 608, weights);
+        const OwnedMatrix w = random_matrix(random, format, 13, 608, weights);
         compare_linear(ops, reference, w.view,
                        random_rows(random, tokens, 608, Precision::kBf16, Values::kExtreme));
         compare_linear(ops, reference, w.view, random_rows(random, tokens, 608, Precision::kBf16));
