@@ -17,14 +17,6 @@ namespace {
 
 constexpr int kPollMilliseconds = 200;
 
-// poll() returns when a signal comes, which read() does not (cli/signals.cpp asks for restarted calls).
-void wait_for_input(int fd, const CancelToken& cancel) {
-  pollfd waiting{fd, POLLIN, 0};
-  do {
-    cancel.check();
-  } while (::poll(&waiting, 1, kPollMilliseconds) <= 0);
-}
-
 std::string read_all(int fd, const std::string& name, const CancelToken& cancel) {
   std::string bytes;
   std::array<char, 1 << 16> piece;
@@ -41,6 +33,14 @@ std::string read_all(int fd, const std::string& name, const CancelToken& cancel)
 }
 
 }  // namespace
+
+// poll() returns when a signal comes, which read() does not (cli/signals.cpp asks for restarted calls).
+void wait_for_input(int fd, const CancelToken& cancel) {
+  pollfd waiting{fd, POLLIN, 0};
+  do {
+    cancel.check();
+  } while (::poll(&waiting, 1, kPollMilliseconds) <= 0);
+}
 
 std::string input_name(const std::string& file) {
   return file == kStandardInput ? "standard input" : file;

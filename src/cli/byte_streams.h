@@ -14,6 +14,9 @@ inline constexpr const char* kStandardInput = "-";
 // All bytes of `file`, or of standard input for "-". On a terminal it says that it waits for text.
 std::string read_input(const std::string& file, const CancelToken& cancel);
 
+// Returns when `fd` has something to read or has ended; kInterrupted if cancelled meanwhile.
+void wait_for_input(int fd, const CancelToken& cancel);
+
 // What error sentences call it.
 std::string input_name(const std::string& file);
 

@@ -28,5 +28,8 @@ void register_render(CLI::App& app, CommandContext& context);
 void register_parse(CLI::App& app, CommandContext& context);
 void register_parity(CLI::App& app, CommandContext& context);
 void register_run(CLI::App& app, CommandContext& context);
+void register_selfcheck(CLI::App& app, CommandContext& context);
+void register_logits(CLI::App& app, CommandContext& context);
+void register_chat(CLI::App& app, CommandContext& context);
 
 }  // namespace perigee

@@ -8,7 +8,6 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "text/chat_tokens.h"
-#include "text/prompt.h"
 
 namespace perigee {
 namespace {
@@ -77,10 +76,9 @@ std::vector<TokenId> ids_never_generated(const Vocabulary& vocabulary, const K3C
 
 std::size_t counted_prompt_tokens(std::span<const TokenId> prompt, const Tokenizer& tokenizer) {
   const ChatTokens tokens = find_chat_tokens(tokenizer.vocabulary());
-  const std::size_t count = prompt.size();
-  const bool opens_channel = count >= kPendingPromptIds && prompt[count - kPendingPromptIds] == tokens.open &&
-                             prompt[count - 1] == tokens.sep;
-  return opens_channel ? count - kPendingPromptIds : count;
+  if (prompt.empty() || prompt.back() != tokens.sep) return prompt.size();
+  const auto opened = std::find(prompt.rbegin(), prompt.rend(), tokens.open);
+  return opened == prompt.rend() ? prompt.size() : static_cast<std::size_t>(prompt.rend() - opened) - 1;
 }
 
 Generation generate(const OpenModel& model, const Tokenizer& tokenizer, const GenerationOptions& options,

@@ -153,6 +153,9 @@ int run_program(int argc, char** argv) {
   register_parse(app, context);
   register_parity(app, context);
   register_run(app, context);
+  register_chat(app, context);
+  register_selfcheck(app, context);
+  register_logits(app, context);
   app.footer(kFooter);  // last, because commands inherit the footer that they find
   return flush_output(run_command(app, argc, argv, context, options), options.json_errors);
 }

@@ -28,9 +28,9 @@ LoadedModel load_timed(const ModelOptions& options, const CancelToken& cancel, d
 
 }  // namespace
 
-void add_model_option(CLI::App& command, ModelOptions& options) {
+void add_model_option(CLI::App& command, ModelOptions& options, const std::string& name) {
   command
-      .add_option("-m,--model", options.checkpoint,
+      .add_option(name, options.checkpoint,
                   "Checkpoint: a folder with config.json and shards, MXFP4 or NVFP4")
       ->type_name("CKPT")
       ->required();

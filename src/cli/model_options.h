@@ -23,8 +23,8 @@ struct ModelOptions {
   Precision precision = Precision::kBf16;
 };
 
-// -m/--model, and --precision.
-void add_model_option(CLI::App& command, ModelOptions& options);
+// -m/--model (or `name`), and --precision.
+void add_model_option(CLI::App& command, ModelOptions& options, const std::string& name = "-m,--model");
 // --backend, --threads.
 void add_backend_options(CLI::App& command, ModelOptions& options);
 // --vocab, whose default is the checkpoint's folder.

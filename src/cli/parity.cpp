@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "cli/byte_streams.h"
 #include "cli/command.h"
+#include "cli/parity_logits.h"
 #include "cli/text_table.h"
 #include "cli/vocabulary_option.h"
 
@@ -17,6 +18,11 @@ namespace perigee {
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+constexpr const char* kParityExamples = R"(Examples:
+  perigee parity text tests/data/text --vocab K3          tokenizer, prompts, tool calls, replies
+  perigee parity logits GOLDEN                            the forward pass
+Exit status: 0 everything is equal or near enough, 1 something differs.)";
 
 constexpr const char* kExamples = R"(Examples:
   perigee parity text tests/data/text --vocab K3          K3 is a folder with tiktoken.model
@@ -102,16 +108,18 @@ void run_text(const ParityArguments& arguments) {
 
 }  // namespace
 
-void register_parity(CLI::App& app, CommandContext&) {
+void register_parity(CLI::App& app, CommandContext& context) {
   CLI::App& command = *app.add_subcommand("parity", "Compare this program with expected values");
   command.require_subcommand(1);
-  command.footer(kExamples);
+  command.footer(kParityExamples);
   CLI::App& text = *command.add_subcommand("text", "Tokenizer, prompts, tools, replies and streams");
   const auto arguments = std::make_shared<ParityArguments>();
   text.add_option("DIR", arguments->folder, "Folder of expected values")->required();
   add_vocabulary_option(text, arguments->vocabulary);
   text.add_flag("--json", arguments->json, "Print JSON instead of a table");
+  text.footer(kExamples);
   text.callback([arguments] { run_text(*arguments); });
+  register_parity_logits(command, context);
 }
 
 }  // namespace perigee

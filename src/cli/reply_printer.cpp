@@ -9,10 +9,20 @@
 namespace perigee {
 namespace {
 
-constexpr std::string_view kDim = "\x1b[2m";
-constexpr std::string_view kPlain = "\x1b[0m";
+constexpr const char* kDim = "\x1b[2m";
+constexpr const char* kPlain = "\x1b[0m";
 
 }  // namespace
+
+void add_show_thinking_flag(CLI::App& command, std::optional<bool>& show) {
+  command.add_flag_function(
+      "--show-thinking,!--hide-thinking", [&show](std::int64_t count) { show = count > 0; },
+      "Print the thinking too [on a terminal yes, else no]");
+}
+
+ReplyPrinter::~ReplyPrinter() {
+  if (section_ == Section::kThinking && style_.colours) std::fputs(kPlain, stdout);
+}
 
 void ReplyPrinter::write(std::string_view text) {
   if (text.empty()) return;

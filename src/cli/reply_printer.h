@@ -2,12 +2,18 @@
 // call as a line. Control characters of a model never reach a terminal.
 #pragma once
 
+#include <CLI/CLI.hpp>
+
+#include <optional>
 #include <span>
 #include <string_view>
 
 #include "text/reply.h"
 
 namespace perigee {
+
+// --show-thinking and --hide-thinking; unset without them.
+void add_show_thinking_flag(CLI::App& command, std::optional<bool>& show);
 
 class ReplyPrinter {
  public:
@@ -17,6 +23,9 @@ class ReplyPrinter {
     bool thinking = false;  // show it at all
   };
   explicit ReplyPrinter(Style style) : style_(style) {}
+  ~ReplyPrinter();  // leaves no terminal dimmed if an error came in between
+  ReplyPrinter(const ReplyPrinter&) = delete;
+  ReplyPrinter& operator=(const ReplyPrinter&) = delete;
 
   // Everything is on its way to the reader when this returns.
   void print(std::span<const ReplyDelta> deltas);

@@ -261,8 +261,7 @@ void register_run(CLI::App& app, CommandContext& context) {
   add_generation_options(command, arguments->generation);
   command.add_flag("--stream,!--no-stream", arguments->stream,
                    "Print the answer as it is made [yes], or whole at its end");
-  command.add_flag("--show-thinking,!--hide-thinking", arguments->show_thinking,
-                   "Print the thinking too [on a terminal yes, else no]");
+  add_show_thinking_flag(command, arguments->show_thinking);
   command.add_flag("--json", arguments->json, "Print one JSON object: message, usage, timings, logits hash");
   add_model_vocabulary_option(command, arguments->model);
   add_backend_options(command, arguments->model);

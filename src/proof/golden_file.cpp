@@ -81,6 +81,25 @@ std::vector<TokenId> Golden::ids(std::string_view field) const {
   return ids;
 }
 
+std::vector<double> Golden::reals(std::string_view field) const {
+  std::vector<double> reals;
+  for (const JsonNode& item : field_of_kind(field, JsonKind::kArray).items) {
+    double value = 0;
+    const char* end = item.literal.data() + item.literal.size();
+    const auto parsed = std::from_chars(item.literal.data(), end, value);
+    if (!item.is(JsonKind::kNumber) || parsed.ec != std::errc() || parsed.ptr != end)
+      fail(ErrorCode::kCorrupt, "{}: {}[{}] must be a number", place_, field, reals.size());
+    reals.push_back(value);
+  }
+  return reals;
+}
+
+std::vector<std::string> Golden::fields() const {
+  std::vector<std::string> names;
+  for (const JsonNode::Member& member : node_->members) names.push_back(member.key);
+  return names;
+}
+
 std::vector<std::string> Golden::texts(std::string_view field) const {
   std::vector<std::string> texts;
   for (const JsonNode& item : field_of_kind(field, JsonKind::kArray).items) {

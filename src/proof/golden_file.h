@@ -21,6 +21,7 @@ class Golden {
 
   const std::string& place() const { return place_; }  // "prompts.json: cases[3] (E3b)"
 
+  std::vector<std::string> fields() const;  // their names, in order
   bool has(std::string_view field) const { return node_->find(field) != nullptr; }
   const JsonNode& field(std::string_view field) const;
   Golden object(std::string_view field) const;
@@ -30,6 +31,7 @@ class Golden {
   // `preset` if the field is missing.
   bool flag(std::string_view field, bool preset) const;
   std::vector<TokenId> ids(std::string_view field) const;
+  std::vector<double> reals(std::string_view field) const;
   std::vector<std::string> texts(std::string_view field) const;
   std::vector<Golden> objects(std::string_view field) const;
   // Of all arrays of objects in this object: those that have both "text" and "ids".
