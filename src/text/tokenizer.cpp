@@ -33,8 +33,10 @@ struct Tokenizer::Merges {
 class Tokenizer::Encoder {
  public:
   Encoder(const Merges& merges, std::size_t text_bytes) : merges_(merges) {
-    if (text_bytes >= PieceCache::kWorthwhileBytes) cache_.emplace();
+    const bool is_long = text_bytes >= PieceCache::kWorthwhileBytes;
+    if (is_long) cache_.emplace();
     if (merges.rules) cutter_.emplace(*merges.rules);
+    if (cutter_ && is_long) cutter_->remember();
     if (merges.table) merger_.emplace(*merges.table);
   }
 
@@ -66,7 +68,7 @@ class Tokenizer::Encoder {
       encode(bytes, ids);
       cache_->put(key, std::span(ids).subspan(first));
     } else {
-      ids.insert(ids.end(), known.begin(), known.end());
+      for (const TokenId id : known) ids.push_back(id);
     }
   }
 
