@@ -186,7 +186,7 @@ void check_norms(const Ops& ops, const Ops& reference) {
 void check_elementwise(const Ops& ops, const Ops& reference) {
   Random random(5);
   for (const Values values : {Values::kOrdinary, Values::kExtreme}) {
-    for (const std::size_t width : {1u, 7u, 16u, 51u, 1024u, 3001u}) {
+    for (const std::size_t width : {1u, 7u, 16u, 51u, 1027u}) {
       for (const std::size_t tokens : {1u, 8u, 33u}) {
         const Tensor x = random_rows(random, tokens, width, ops.precision(), values, 3);
         const Tensor gate = random_rows(random, tokens, width, ops.precision(), values, 3);
@@ -286,14 +286,14 @@ void check_short_convolution(const Ops& ops, const Ops& reference) {
 void check_kda(const Ops& ops, const Ops& reference) {
   Random random(8);
   for (const auto& [heads, dim] : std::initializer_list<std::pair<std::size_t, std::size_t>>{
-           {1, 4}, {3, 16}, {2, 37}, {5, 64}, {4, 128}}) {
+           {1, 4}, {3, 16}, {2, 37}, {3, 64}, {2, 128}}) {
     const std::size_t width = heads * dim;
     const Tensor a_log = random_rows(random, 1, heads, Precision::kF32);
     const Tensor dt_bias = random_rows(random, 1, width, Precision::kF32);
     const KdaParameters parameters{heads, dim, -5.0f, a_log[0], dt_bias[0]};
     Tensor state = random_rows(random, width, dim, Precision::kF32);
     Tensor expected_state = state;
-    for (const std::size_t tokens : {1u, 8u, 33u}) {
+    for (const std::size_t tokens : {1u, 8u, dim < 64 ? 33u : 2u}) {
       const auto rows = [&](std::size_t columns) {
         return random_rows(random, tokens, columns, ops.precision());
       };
