@@ -31,6 +31,7 @@ constexpr const char* kFooter =
     "  perigee convert tiny out --layout modelopt    MXFP4 to NVFP4, without loss\n"
     "  perigee verify tiny out                       prove it from the bytes on disk\n"
     "  perigee render chat.json                      the prompt of a conversation, segment by segment\n"
+    "  perigee chat CKPT                             talk with a model; run answers once\n"
     "  perigee convert --help                        everything about one command\n"
     "\n"
     "Exit status: 0 done, 1 failed, 2 wrong usage, 3 done but values changed as asked, 130 interrupted.\n"

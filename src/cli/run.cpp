@@ -102,8 +102,7 @@ std::string dump(const Json& json) {
 }
 
 Json completion_json(const RunArguments& arguments, const OpenModel& model, const Generation& generation,
-                     std::size_t prompt_tokens, const char* object, Json choice) {
-  choice["index"] = 0;
+                     std::size_t prompt_tokens, const char* object, const Json& choice) {
   const std::size_t completion = generation.generated();
   return {{"object", object},
           {"model", arguments.model.checkpoint.string()},
@@ -159,7 +158,8 @@ Generation run_raw(const RunArguments& arguments, const OpenModel& model, const 
       generate(model, tokenizer, arguments.generation, {std::move(prompt.ids), std::nullopt},
                {.on_token = on_token, .on_prompt = {}}, cancel);
   if (arguments.json) {
-    const Json choice = {{"text", text}, {"finish_reason", generation.ended ? "stop" : "length"}};
+    const Json choice = {
+        {"index", 0}, {"text", text}, {"finish_reason", generation.ended ? "stop" : "length"}};
     write_output(
         dump(completion_json(arguments, model, generation, prompt_tokens, "text_completion", choice)));
   } else {
@@ -190,7 +190,8 @@ Generation run_reply(const RunArguments& arguments, const OpenModel& model, cons
   };
   Reply reply = generate_reply(model, tokenizer, arguments.generation, std::move(task), cancel);
   if (arguments.json) {
-    const Json choice = {{"message", reply_message_json(reply.message)},
+    const Json choice = {{"index", 0},
+                         {"message", reply_message_json(reply.message)},
                          {"finish_reason", finish_reason_name(reply.message.finish)},
                          {"notes", reply.message.notes}};
     write_output(
