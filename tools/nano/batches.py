@@ -10,7 +10,7 @@ import chat
 import world
 from task import seeded
 
-POOL = 96  # conversations that are sorted by length and cut into batches together
+POOL = 256  # conversations that are sorted by length and cut into batches together
 LONGEST = 1536  # ids; the few longer conversations are left out
 
 

@@ -84,7 +84,9 @@ def lookup_questions(tokenizer, count):
             question.rows.append("lookup, not there")
         else:
             reach = next(d for d in DISTANCES if away <= d)
-            question.rows.append(f"lookup, {reach:4} ids back at most" if reach < 10**6 else "lookup, more than 1000 ids back")
+            question.rows.append(
+                f"lookup, {reach:4} ids back at most" if reach < 10**6 else "lookup, more than 1000 ids back"
+            )
         yield question
 
 

@@ -23,7 +23,7 @@ import torch.nn.functional as F
 
 from batches import batches_of
 from counting import count_choices, routers_of
-from muon import optimisers
+from muon import Muon, optimisers
 from sizes import model_config
 from tokenizer import Tokenizer
 
@@ -31,6 +31,11 @@ import fast
 from initialise import initialise
 from model import Model, Options
 
+# The head starts as a smaller copy of the embedding (and is free from then on): to copy a word from the prompt a model
+# then needs to carry its embedding, instead of learning for each word how its embedding becomes its logit.
+EMBEDDING_STD, HEAD_SHARE = 0.1, 0.3
+# What AdamW learns gets this part of the rate: a rare word's row moves by nearly the whole of it at once.
+TABLE_RATE = 0.35
 WARM_UP_STEPS = 60
 DECAY_FROM, LAST_RATE = 0.6, 0.03  # shares of the tokens and of the learning rate
 BALANCE_RATE = 2e-3
@@ -40,7 +45,11 @@ LOG_EVERY = 20  # steps
 
 def new_model():
     options = Options(kda_chunk=32, fused_attention=True, quantised_experts=True)
-    return initialise(Model(model_config(), options))
+    model = initialise(Model(model_config(), options))
+    embedding, head = model.language_model.model.embed_tokens.weight, model.language_model.lm_head.weight
+    with torch.no_grad():
+        head.copy_(embedding.normal_(std=EMBEDDING_STD) * HEAD_SHARE)
+    return model
 
 
 class Balance:
@@ -121,7 +130,7 @@ class Run:
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), LARGEST_GRADIENT)
         for optimiser in self.optimisers:
             for group in optimiser.param_groups:
-                group["lr"] = self.rate
+                group["lr"] = self.rate * (1 if isinstance(optimiser, Muon) else TABLE_RATE)
             optimiser.step()
             optimiser.zero_grad()
         self.balance.correct()
@@ -170,6 +179,8 @@ def train(run, log, args):
     while run.tokens < run.total and not asked and time.monotonic() - began < args.minutes * 60:
         most = args.batch_tokens * (2 if run.progress >= 0.5 else 1)
         for batch in batches_of(tokenizer, run.seed, run.pool, run.progress, most):
+            if asked:
+                break
             log.add(batch, *run.learn(batch))
             if run.step % LOG_EVERY == 0:
                 log.write(run)
