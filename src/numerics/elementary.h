@@ -9,7 +9,7 @@ namespace perigee {
 float exact_exp(float x);
 // 1 / (1 + e^-x), at most 2.5 ulp.
 float exact_sigmoid(float x);
-// At most 2 ulp; odd.
+// At most 2 ulp; odd, except that tanh(-0) is +0.
 float exact_tanh(float x);
 // Natural logarithm of x > 0, at most 1 ulp; log(0) is -infinity, of a negative number NaN.
 float exact_log(float x);
