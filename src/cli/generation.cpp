@@ -74,6 +74,13 @@ std::vector<TokenId> ids_never_generated(const Vocabulary& vocabulary, const K3C
   return ids;
 }
 
+std::size_t counted_prompt_tokens(std::span<const TokenId> prompt, const Tokenizer& tokenizer) {
+  const ChatTokens tokens = find_chat_tokens(tokenizer.vocabulary());
+  if (prompt.empty() || prompt.back() != tokens.sep) return prompt.size();
+  const auto opened = std::find(prompt.rbegin(), prompt.rend(), tokens.open);
+  return opened == prompt.rend() ? prompt.size() : static_cast<std::size_t>(prompt.rend() - opened) - 1;
+}
+
 Generation generate(const OpenModel& model, const Tokenizer& tokenizer, const GenerationOptions& options,
                     GenerationTask task, const GenerationListener& listener, const CancelToken& cancel) {
   Xxh3 hash;

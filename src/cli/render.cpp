@@ -141,6 +141,15 @@ Conversation read_request(const RenderArguments& arguments, const std::string& j
   return conversation;
 }
 
+bool opens_channel(const std::vector<Segment>& segments) {
+  const std::size_t count = segments.size();
+  const auto is_marker = [&](std::size_t from_end, Marker wanted) {
+    const Marker* marker = std::get_if<Marker>(&segments[count - from_end]);
+    return marker != nullptr && *marker == wanted;
+  };
+  return count >= kPendingPromptIds && is_marker(3, Marker::kOpen) && is_marker(1, Marker::kSep);
+}
+
 Prompt make_prompt(const RenderArguments& arguments, const std::string& json, const Tokenizer& tokenizer) {
   const PromptEncoder encoder(tokenizer);
   Prompt prompt;
@@ -155,7 +164,8 @@ Prompt make_prompt(const RenderArguments& arguments, const std::string& json, co
     prompt.segment_ids.push_back(encoder.encode(std::span(&segment, 1)).ids);
   }
   prompt.ids = encoder.encode(prompt.segments);
-  prompt.prompt_tokens = counted_prompt_tokens(prompt.ids.ids, find_chat_tokens(tokenizer.vocabulary()));
+  const std::size_t pending = opens_channel(prompt.segments) ? kPendingPromptIds : 0;
+  prompt.prompt_tokens = prompt.ids.ids.size() - pending;
   return prompt;
 }
 

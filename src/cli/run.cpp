@@ -176,8 +176,7 @@ Generation run_reply(const RunArguments& arguments, const OpenModel& model, cons
                         .thinking = arguments.show_thinking.value_or(terminal)});
   std::vector<ReplyDelta> held;
   ReplyTask task;
-  const std::size_t prompt_tokens =
-      counted_prompt_tokens(prompt.ids, find_chat_tokens(tokenizer.vocabulary()));
+  const std::size_t prompt_tokens = counted_prompt_tokens(prompt.ids, tokenizer);
   task.generation.prompt = std::move(prompt.ids);
   task.tools_allowed = prompt.tools_allowed;
   task.calls_so_far = prompt.calls_so_far;

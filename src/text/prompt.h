@@ -57,8 +57,7 @@ class PromptEncoder {
   ChatTokens tokens_;
 };
 
-// The prompt's ids as usage counts them: without those at its end that open the reply's channel, such as
-// <|open|>think<|sep|>.
-std::size_t counted_prompt_tokens(std::span<const TokenId> prompt, const ChatTokens& tokens);
+// Ids that a prompt ends with for the channel it opens and that usage counts leave out: <|open|>think<|sep|>.
+inline constexpr std::size_t kPendingPromptIds = 3;
 
 }  // namespace perigee

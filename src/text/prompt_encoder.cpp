@@ -43,11 +43,4 @@ PromptIds PromptEncoder::encode(std::span<const Segment> segments) const {
   return prompt;
 }
 
-std::size_t counted_prompt_tokens(std::span<const TokenId> prompt, const ChatTokens& tokens) {
-  if (prompt.empty() || prompt.back() != tokens.sep) return prompt.size();
-  std::size_t newest = prompt.size() - 1;
-  while (newest > 0 && prompt[newest] != tokens.open && prompt[newest] != tokens.close) --newest;
-  return prompt[newest] == tokens.open ? newest : prompt.size();
-}
-
 }  // namespace perigee

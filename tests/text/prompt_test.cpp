@@ -303,21 +303,8 @@ TEST(PromptEncoder, OpensTheReplysChannelWithThreeIds) {
   const Tokenizer& tokenizer = test::nano_tokenizer();
   const auto with = build_prompt(conversation_of(R"([{"role":"user","content":"go"}])"));
   const auto ids = test::prompt_ids(tokenizer, with);
-  std::vector<TokenId> tail(ids.end() - 3, ids.end());
+  std::vector<TokenId> tail(ids.end() - kPendingPromptIds, ids.end());
   EXPECT_EQ(tokenizer.decode(tail), "<|open|>think<|sep|>");
-  EXPECT_EQ(counted_prompt_tokens(ids, find_chat_tokens(tokenizer.vocabulary())), ids.size() - 3);
-}
-
-TEST(PromptEncoder, CountsEveryIdOfAPromptThatOpensNoChannel) {
-  const Tokenizer& tokenizer = test::nano_tokenizer();
-  const ChatTokens tokens = find_chat_tokens(tokenizer.vocabulary());
-  EXPECT_EQ(counted_prompt_tokens({}, tokens), 0U);
-  for (const std::string_view text :
-       {"go", "<|close|>message<|sep|><|end_of_msg|>", "<|open|>think<|sep|>So far",
-        "<|open|>think<|sep|>a<|close|>think<|sep|>", "think<|sep|>", "<|open|>think"}) {
-    const std::vector<TokenId> ids = tokenizer.encode_markup(text);
-    EXPECT_EQ(counted_prompt_tokens(ids, tokens), ids.size()) << text;
-  }
 }
 
 }  // namespace
