@@ -115,6 +115,7 @@ QUESTIONS = {
     "lookup": lookup_questions,
     "json": other_questions("json"),
     "talk": other_questions("talk"),
+    "repeat": other_questions("repeat"),
 }
 
 

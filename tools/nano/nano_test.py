@@ -65,6 +65,7 @@ class Split(unittest.TestCase):
             ("lookup", {"questions": 1}),
             ("json", {}),
             ("talk", {}),
+            ("repeat", {}),
         ):
             for i in range(30):
                 self.assertTrue(all(map(held_out, world.measured_task(ability, i, **options).keys)), ability)

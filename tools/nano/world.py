@@ -3,12 +3,13 @@
 The same seed always gives the same conversations. A curriculum shortens texts and numbers at the beginning.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import arithmetic
 import calling
 import chat
 import lookup
+import repeating
 import structured
 import talk
 from task import choose, draw, seeded
@@ -19,9 +20,11 @@ MAKERS = {
     "lookup": lookup.make,
     "json": structured.make,
     "talk": talk.make,
+    "repeat": repeating.make,
 }
 # Conversations; in ids the shares differ, since a conversation of lookups is long.
-SHARES = {"arithmetic": 0.42, "tools": 0.24, "lookup": 0.10, "json": 0.10, "talk": 0.14}
+SHARES = {"arithmetic": 0.40, "tools": 0.24, "lookup": 0.10, "json": 0.10, "talk": 0.13, "repeat": 0.03}
+FIRST_SHARES = {"arithmetic": 0.20, "tools": 0.15, "lookup": 0.10, "json": 0.10, "talk": 0.10, "repeat": 0.35}
 LEVELS = ("low", "high", "max", None)  # None: thinking off
 LEVEL_SHARES = (0.45, 0.18, 0.17, 0.20)
 NO_EFFORT_MESSAGE = 0.05  # of the thinking ones
@@ -40,12 +43,13 @@ class Stage:
 
     most_digits: int = 3
     most_sentences: int = 135
+    shares: dict = field(default_factory=lambda: SHARES)
 
 
 def stage_at(progress):
     """progress 0..1 of the training."""
     if progress < 0.05:
-        return Stage(2, 12)
+        return Stage(2, 12, FIRST_SHARES)
     return Stage(3, 20 if progress < 0.15 else 45 if progress < 0.3 else Stage.most_sentences)
 
 
@@ -73,7 +77,7 @@ def beside_tools(rng, task, stage):
 
 def tasks_of(rng, stage):
     """Tasks of one conversation: one that needs tools or a format, or several plain ones."""
-    ability = rng.choices(list(SHARES), SHARES.values())[0]
+    ability = rng.choices(list(stage.shares), stage.shares.values())[0]
     task = some_task(rng, ability, stage)
     if ability == "lookup" or task.response_format or task.tool_choice:
         return [task]
@@ -81,7 +85,7 @@ def tasks_of(rng, stage):
         plain = [beside_tools(rng, task, stage) for _ in range(rng.random() < 0.25)]
         return [task, *plain] if rng.random() < 0.5 else [*plain, task]
     count = rng.choices((1, 2, 3, 4, 5), (2, 2, 3, 2, 1))[0]
-    mixed = ("talk", "arithmetic")
+    mixed = ("talk", "arithmetic", "repeat")
     more = [
         some_task(rng, ability if rng.random() < 0.7 or ability not in mixed else choose(rng, mixed), stage)
         for _ in range(count - 1)

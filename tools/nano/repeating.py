@@ -1,0 +1,23 @@
+"""Saying what one is asked to say. Little use by itself, but the shortest way to learn to copy any word of a prompt,
+which finding facts, calling tools and JSON all rest on; so training begins with much of it.
+"""
+
+from task import WORDS, choose, simple
+
+QUESTIONS = ("Say: {}", "Repeat: {}", "Please repeat: {}", "Say this: {}", 'Say "{}"', 'Repeat "{}"', "{} - say it.")
+MOST_WORDS = 8
+ALL_WORDS = sorted({word for words in WORDS.values() for word in words})
+
+
+def piece(rng):
+    return choose(rng, ALL_WORDS) if rng.random() < 0.85 else str(rng.randint(0, 9999))
+
+
+def make(rng):
+    text = " ".join(piece(rng) for _ in range(rng.randint(1, MOST_WORDS)))
+    thinks = {
+        "low": "I repeat it.",
+        "high": f"I am asked to say this: {text}",
+        "max": f"I am asked to say this: {text} I say it word for word: {text}",
+    }
+    return simple("repeat", f"repeat {text}", choose(rng, QUESTIONS).format(text), thinks, text, kind="repeat")
