@@ -39,6 +39,8 @@ class Model {
  public:
   // Keeps references.
   Model(const LoadedModel& weights, const Ops& ops);
+  // Weights that come from no checkpoint; of the sizes in the config, which nobody checks again.
+  Model(const K3Config& config, const TextWeights& text, ExpertSource& experts, const Ops& ops);
 
   // One step of any number of sequences, prompts and single tokens mixed. Logits [rows, vocab_size] float32:
   // those of the first sequence, then of the second, … A sequence's logits do not depend on the others.
@@ -48,7 +50,9 @@ class Model {
   const Ops& ops() const;
 
  private:
-  const LoadedModel& weights_;
+  const K3Config& config_;
+  const TextWeights& text_;
+  ExpertSource& experts_;
   const Ops& ops_;
 };
 
