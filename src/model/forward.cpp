@@ -87,7 +87,7 @@ Tensor Model::forward(std::span<const SequenceInput> sequences, const ForwardOpt
   }
   const std::vector<SequenceRows> rows = rows_of_sequences(sequences);
   const StepContext step{config_, ops_, experts_, rows, options};
-  const Tensor normed = ForwardPass(step, text_).run(embed(ops_, text_.embed_tokens, sequences));
+  const Tensor normed = run_layers(step, text_, embed(ops_, text_.embed_tokens, sequences));
   for (const SequenceRows& sequence : rows) sequence.state->position += sequence.count;
 
   const Tensor last = rows_for_head(normed, sequences);

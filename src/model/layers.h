@@ -26,7 +26,24 @@ struct StepContext {
   ExpertSource& experts;
   std::span<const SequenceRows> sequences;
   const ForwardOptions& options;
+
+  void observe(std::string_view name, int layer, ConstRows values) const {
+    if (options.observe) options.observe(name, layer, values);
+  }
 };
+
+// What runs through the layers, for the rows of a step.
+struct ResidualStream {
+  std::vector<Tensor> bank;  // B, the block residuals
+  Tensor prefix;             // p, the running prefix sum; no rows: none
+};
+
+// Over the bank and the prefix, as far as there is one.
+Tensor attention_residual(const StepContext& step, const ResidualStream& stream, Vector norm, Vector proj);
+Tensor rms_norm(const StepContext& step, ConstRows x, Vector weight);
+
+// One layer: attention and feed-forward, each with its residual. Moves the stream and the states on.
+void decoder_layer(const StepContext& step, std::size_t layer, const LayerWeights& w, ResidualStream& stream);
 
 // x: the normed input [rows, hidden]. The layer's entry in every sequence's state is moved on.
 Tensor kda_attention(const StepContext& step, std::size_t layer, const KdaWeights& w, ConstRows x);
