@@ -47,11 +47,57 @@ Tensor gathered(ConstRows x, std::span<const std::uint32_t> tokens) {
   return rows;
 }
 
+// Adds the experts' outputs in index order, so that a token's sum has one order, whatever order they were
+// computed in.
+class OrderedSum {
+ public:
+  OrderedSum(const Ops& ops, std::span<const ExpertShare* const> shares, Tensor& sum)
+      : ops_(ops), shares_(shares), outputs_(shares.size()), sum_(sum) {}
+
+  void put(std::size_t index, Tensor output) {
+    outputs_[index] = std::move(output);
+    for (; added_ < outputs_.size() && outputs_[added_].rows() > 0; ++added_) {
+      const ExpertShare& share = *shares_[added_];
+      ops_.add_weighted(outputs_[added_], share.weights, share.tokens, sum_);
+      outputs_[added_] = Tensor();
+    }
+  }
+
+ private:
+  const Ops& ops_;
+  std::span<const ExpertShare* const> shares_;
+  std::vector<Tensor> outputs_;  // those that wait for one before them
+  std::size_t added_ = 0;
+  Tensor& sum_;
+};
+
 Tensor situ_glu(const StepContext& step, const Matrix& gate, const Matrix& up, const Matrix& down,
                 ConstRows x) {
   Tensor h(x.rows, gate.rows);
   step.ops.situ(linear(step.ops, gate, x), linear(step.ops, up, x), situ_parameters(step.config), h);
   return linear(step.ops, down, h);
+}
+
+// The weighted sum of every token's experts, float32.
+Tensor routed_sum(const StepContext& step, std::size_t layer, std::span<const RoutedToken> routed,
+                  const Tensor& z) {
+  const std::vector<ExpertShare> all = shares_of_experts(routed, step.config.num_experts);
+  std::vector<std::uint32_t> used;
+  std::vector<const ExpertShare*> shares;
+  for (std::size_t e = 0; e < all.size(); ++e) {
+    if (all[e].tokens.empty()) continue;
+    used.push_back(static_cast<std::uint32_t>(e));
+    shares.push_back(&all[e]);
+  }
+  Tensor sum(z.rows(), z.width());
+  OrderedSum ordered(step.ops, shares, sum);
+  const std::unique_ptr<ExpertLease> lease = step.experts.acquire(layer, used);
+  while (const auto arrived = lease->next()) {
+    const ExpertWeights& expert = arrived->weights;
+    ordered.put(arrived->index,
+                situ_glu(step, expert.w1, expert.w3, expert.w2, gathered(z, shares[arrived->index]->tokens)));
+  }
+  return sum;
 }
 
 }  // namespace
@@ -65,16 +111,7 @@ Tensor latent_moe(const StepContext& step, std::size_t layer, const MoeWeights& 
   const std::vector<RoutedToken> routed = choose_experts(step, layer, w, x);
   const Tensor z = linear(ops, w.routed_expert_down_proj, x);
 
-  Tensor sum(z.rows(), z.width());
-  const std::vector<ExpertShare> shares = shares_of_experts(routed, step.config.num_experts);
-  for (std::size_t e = 0; e < shares.size(); ++e) {  // in index order: a token's sum has one order
-    const auto& [tokens, weights] = shares[e];
-    if (tokens.empty()) continue;
-    const ExpertWeights expert = step.experts.get(layer, e);
-    const Tensor y = situ_glu(step, expert.w1, expert.w3, expert.w2, gathered(z, tokens));
-    ops.add_weighted(y, weights, tokens, sum);
-  }
-  step.experts.release(layer);
+  Tensor sum = routed_sum(step, layer, routed, z);
   ops.round(sum);
 
   Tensor normed(sum.rows(), sum.width());

@@ -12,6 +12,7 @@
 
 #include "checkpoint/config.h"
 #include "compute/matrix.h"
+#include "experts/expert_source.h"
 
 namespace perigee {
 
@@ -34,10 +35,6 @@ struct MlpWeights {  // the dense layers and the shared experts
   Matrix gate_proj, up_proj, down_proj;
 };
 
-struct ExpertWeights {
-  Matrix w1, w2, w3;  // gate, down, up
-};
-
 struct MoeWeights {
   Matrix gate;                     // router
   Vector e_score_correction_bias;  // [experts]
@@ -58,16 +55,6 @@ struct TextWeights {
   Matrix embed_tokens, lm_head;
   Vector norm, output_attn_res_norm, output_attn_res_proj;
   std::vector<LayerWeights> layers;
-};
-
-// Where routed experts come from. The forward pass asks layer by layer and does not care whether they are in
-// memory or on disk.
-class ExpertSource {
- public:
-  virtual ~ExpertSource() = default;
-  // Valid until the next call of release() for this layer. Thread-safe.
-  virtual ExpertWeights get(std::uint64_t layer, std::uint64_t expert) = 0;
-  virtual void release(std::uint64_t layer) = 0;
 };
 
 // A checkpoint in memory. Accepts the released form (MXFP4 experts), NVFP4 of either layout and NVIDIA's

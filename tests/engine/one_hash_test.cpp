@@ -8,6 +8,7 @@
 #include "base/hash.h"
 #include "engine/loaded_mini.h"
 #include "engine/snapshot.h"
+#include "support/resident_expert.h"
 
 namespace perigee {
 namespace {
@@ -159,7 +160,7 @@ TEST_P(OneHash, ForTheLosslessCastsOfTheExperts) {
   const auto backend = ops(2);
   for (const Layout layout : {Layout::kModelOpt, Layout::kCompressedTensors}) {
     const LoadedModel& weights = cast_weights(layout);
-    ASSERT_EQ(weights.experts().get(1, 0).w1.format, WeightFormat::kNvfp4);
+    ASSERT_EQ(test::resident_expert(weights, 1, 0).w1.format, WeightFormat::kNvfp4);
     EXPECT_EQ(hash_of(Model(weights, *backend), few_sequences(), {}), expected());
   }
 }

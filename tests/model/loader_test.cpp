@@ -6,6 +6,7 @@
 #include "numerics/bf16.h"
 #include "support/expect_error.h"
 #include "support/mini_model.h"
+#include "support/resident_expert.h"
 
 namespace perigee {
 namespace {
@@ -84,7 +85,7 @@ TEST_F(Loader, GivesTheSameBitsForEveryFormOfTheExperts) {
     const auto converted = folder / std::to_string(static_cast<int>(layout));
     test::make_nvfp4(test::mini_model(), converted, layout);
     const LoadedModel cast = LoadedModel::load(converted, {});
-    EXPECT_EQ(cast.experts().get(2, 1).w3.format, WeightFormat::kNvfp4);
+    EXPECT_EQ(test::resident_expert(cast, 2, 1).w3.format, WeightFormat::kNvfp4);
     for (const Precision precision : {Precision::kBf16, Precision::kF32})
       EXPECT_EQ(logits_of(cast, precision), logits_of(released, precision));
   }

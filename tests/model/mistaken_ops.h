@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <memory>
 #include <numeric>
+#include <optional>
 
 #include "model/forwarding_ops.h"
 #include "model/second_pass.h"
@@ -284,33 +286,45 @@ class MistakenRoutedNorm : public ForwardingOps {
   std::vector<const MoeWeights*> moes_;
 };
 
-// Experts with gate and up exchanged.
-class SwappedExperts : public ExpertSource {
+// Experts that are changed on their way.
+class ChangedExperts : public ExpertSource {
  public:
-  explicit SwappedExperts(ExpertSource& inner) : inner_(inner) {}
-  ExpertWeights get(std::uint64_t layer, std::uint64_t expert) override {
-    ExpertWeights weights = inner_.get(layer, expert);
-    std::swap(weights.w1, weights.w3);
-    return weights;
+  explicit ChangedExperts(ExpertSource& inner) : inner_(inner) {}
+  std::unique_ptr<ExpertLease> acquire(std::uint64_t layer, std::span<const std::uint32_t> experts) override {
+    return std::make_unique<Lease>(*this, inner_.acquire(layer, experts));
   }
-  void release(std::uint64_t layer) override { inner_.release(layer); }
 
  private:
+  struct Lease : ExpertLease {
+    Lease(ChangedExperts& owner, std::unique_ptr<ExpertLease> inner)
+        : owner_(owner), inner_(std::move(inner)) {}
+    std::optional<Arrived> next() override {
+      std::optional<Arrived> arrived = inner_->next();
+      if (arrived) owner_.change(arrived->weights);
+      return arrived;
+    }
+    ChangedExperts& owner_;
+    std::unique_ptr<ExpertLease> inner_;
+  };
+
+  virtual void change(ExpertWeights& weights) = 0;
+
   ExpertSource& inner_;
 };
 
-// Experts whose even columns are read from the high nibbles.
-class SwappedNibbles : public ExpertSource {
- public:
-  explicit SwappedNibbles(ExpertSource& inner) : inner_(inner) {}
-  ExpertWeights get(std::uint64_t layer, std::uint64_t expert) override {
-    ExpertWeights weights = inner_.get(layer, expert);
-    for (Matrix* matrix : {&weights.w1, &weights.w2, &weights.w3}) swap(*matrix);
-    return weights;
-  }
-  void release(std::uint64_t layer) override { inner_.release(layer); }
+// Experts with gate and up exchanged.
+class SwappedExperts : public ChangedExperts {
+  using ChangedExperts::ChangedExperts;
+  void change(ExpertWeights& weights) override { std::swap(weights.w1, weights.w3); }
+};
 
- private:
+// Experts whose even columns are read from the high nibbles.
+class SwappedNibbles : public ChangedExperts {
+  using ChangedExperts::ChangedExperts;
+  void change(ExpertWeights& weights) override {
+    for (Matrix* matrix : {&weights.w1, &weights.w2, &weights.w3}) swap(*matrix);
+  }
+
   void swap(Matrix& matrix) {
     std::vector<std::byte>& swapped = swapped_[matrix.values];
     if (swapped.empty()) {
@@ -320,7 +334,6 @@ class SwappedNibbles : public ExpertSource {
     matrix.values = swapped.data();
   }
 
-  ExpertSource& inner_;
   std::map<const std::byte*, std::vector<std::byte>> swapped_;
 };
 
