@@ -54,7 +54,7 @@ void WeightArena::Free::operator()(std::byte* memory) const {
 std::byte* WeightArena::allocate(std::size_t bytes) {
   const std::size_t rounded = align_up(std::max<std::size_t>(bytes, 1), kAlignment);
   if (rounded > left_) {
-    const std::size_t piece = std::max(rounded, kPiece);
+    const std::size_t piece = std::max(rounded, piece_);
     auto* memory = static_cast<std::byte*>(std::aligned_alloc(kAlignment, piece));
     if (memory == nullptr) throw std::bad_alloc();
     pieces_.emplace_back(memory);
@@ -68,24 +68,10 @@ std::byte* WeightArena::allocate(std::size_t bytes) {
   return result;
 }
 
-TensorReader::TensorReader(std::filesystem::path checkpoint) : checkpoint_(std::move(checkpoint)) {
-  const CheckpointIndex index = load_checkpoint_index(checkpoint_);
-  for (const std::string& name : index.shards) {
-    shards_.push_back(std::make_unique<ShardHeader>(read_shard_header(checkpoint_, index, name)));
-    const ShardHeader& shard = *shards_.back();
-    for (const TensorInfo& tensor : shard.header.tensors) locations_[tensor.name] = {&shard, &tensor};
-  }
-}
-
-const TensorReader::Location* TensorReader::find(const std::string& name) const {
-  const auto found = locations_.find(name);
-  return found == locations_.end() ? nullptr : &found->second;
-}
-
 TensorReader::Location TensorReader::take(const std::string& name) {
   const Location* location = find(name);
   if (location == nullptr) {
-    fail(ErrorCode::kNotFound, "{} has no tensor {}, which its config.json asks for", checkpoint_.string(),
+    fail(ErrorCode::kNotFound, "{} has no tensor {}, which config.json asks for", catalog_->origin().string(),
          name);
   }
   taken_[name] = true;
@@ -199,7 +185,7 @@ void TensorReader::want_padded_vector(const std::string& name, std::uint64_t lea
 }
 
 void TensorReader::check_nothing_left(std::uint64_t layers) const {
-  for (const auto& [name, location] : locations_) {
+  for (const auto& [name, location] : catalog_->locations()) {
     if (taken_.contains(name)) continue;
     const TensorName parsed = parse_tensor_name(name);
     const bool other_tower =
@@ -208,7 +194,7 @@ void TensorReader::check_nothing_left(std::uint64_t layers) const {
     const bool in_model = parsed.layer < static_cast<std::int64_t>(layers);
     if (other_tower || (activation_scale && in_model)) continue;
     fail(ErrorCode::kUnsupported, "{} has a tensor {} that is not part of K3 as its config.json describes it",
-         checkpoint_.string(), name);
+         catalog_->origin().string(), name);
   }
 }
 
@@ -224,8 +210,8 @@ void TensorReader::cut_zero_padding(const std::string& name, std::size_t keep, V
   values = values.first(keep);
 }
 
-void TensorReader::read(WeightArena& arena,
-                        const std::function<void(std::uint64_t, std::uint64_t)>& progress) {
+void TensorReader::read(WeightArena& arena, const std::function<void(std::uint64_t, std::uint64_t)>& progress,
+                        const Observer& observe) {
   std::sort(reads_.begin(), reads_.end(), [](const Read& a, const Read& b) {
     return std::pair(a.from.shard, a.from.tensor->begin) < std::pair(b.from.shard, b.from.tensor->begin);
   });
@@ -235,11 +221,12 @@ void TensorReader::read(WeightArena& arena,
   for (const Read& read : reads_) {
     if (read.from.shard != open) {
       open = read.from.shard;
-      file = File::open_read(checkpoint_ / open->file_name);
+      file = File::open_read(catalog_->folder() / open->file_name);
     }
     const std::size_t bytes = read.from.tensor->bytes();
     std::byte* memory = arena.allocate(bytes);
     file.read_exact({memory, bytes}, open->header.data_offset + read.from.tensor->begin);
+    if (observe) observe(*read.from.tensor, {memory, bytes});
     read.done(memory);
     done += bytes;
     if (progress) progress(done, wanted_bytes_);

@@ -6,17 +6,16 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
-#include <filesystem>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
-#include "checkpoint/checkpoint.h"
-#include "checkpoint/index.h"
 #include "checkpoint/safetensors.h"
 #include "compute/matrix.h"
+#include "model/tensor_catalog.h"
 #include "model/weights.h"
 
 namespace perigee {
@@ -24,15 +23,17 @@ namespace perigee {
 // Memory for weights in large pieces, every tensor on a cache line.
 class WeightArena {
  public:
+  static constexpr std::size_t kPiece = std::size_t{64} << 20;
+  explicit WeightArena(std::size_t piece = kPiece) : piece_(piece) {}
   std::byte* allocate(std::size_t bytes);
   std::uint64_t bytes() const { return total_; }
 
  private:
   static constexpr std::size_t kAlignment = 64;
-  static constexpr std::size_t kPiece = std::size_t{64} << 20;
   struct Free {
     void operator()(std::byte* memory) const;
   };
+  std::size_t piece_;
   std::vector<std::unique_ptr<std::byte, Free>> pieces_;
   std::byte* next_ = nullptr;
   std::size_t left_ = 0;
@@ -41,8 +42,10 @@ class WeightArena {
 
 class TensorReader {
  public:
-  // Reads the index and every shard's header. Errors as read_shard_header().
-  explicit TensorReader(std::filesystem::path checkpoint);
+  // Sees each tensor's bytes as they lie in the checkpoint, once they are read.
+  using Observer = std::function<void(const TensorInfo& tensor, std::span<const std::byte> bytes)>;
+
+  explicit TensorReader(std::shared_ptr<const TensorCatalog> catalog) : catalog_(std::move(catalog)) {}
 
   // Plan a weight matrix `module` of [rows, columns], in whichever form the checkpoint has it. `matrix` is
   // complete after read() and must stay where it is until then. kNotFound or kUnsupported naming the tensor.
@@ -61,7 +64,8 @@ class TensorReader {
 
   std::uint64_t wanted_bytes() const { return wanted_bytes_; }                 // in the checkpoint
   std::uint64_t memory_bytes() const { return wanted_bytes_ + float_bytes_; }  // after read()
-  void read(WeightArena& arena, const std::function<void(std::uint64_t, std::uint64_t)>& progress);
+  void read(WeightArena& arena, const std::function<void(std::uint64_t, std::uint64_t)>& progress,
+            const Observer& observe = {});
 
   // The memory that the Vectors view, after read().
   std::deque<std::vector<float>> take_vectors() { return std::move(vectors_); }
@@ -70,16 +74,13 @@ class TensorReader {
   static void cut_zero_padding(const std::string& name, std::size_t keep, Vector& values);
 
  private:
-  struct Location {
-    const ShardHeader* shard;
-    const TensorInfo* tensor;
-  };
+  using Location = TensorCatalog::Location;
   struct Read {
     Location from;
     std::function<void(const std::byte*)> done;  // gets the bytes, in the arena
   };
 
-  const Location* find(const std::string& name) const;
+  const Location* find(const std::string& name) const { return catalog_->find(name); }
   Location take(const std::string& name);  // kNotFound if absent
   void plan(const Location& from, std::function<void(const std::byte*)> done);
   const std::vector<float>& plan_floats(const Location& from);  // filled by read()
@@ -87,9 +88,7 @@ class TensorReader {
   void want_nibbles(const std::string& module, const std::string& part, Matrix& matrix);
   void want_fp8(const std::string& module, Matrix& matrix);
 
-  std::filesystem::path checkpoint_;
-  std::vector<std::unique_ptr<ShardHeader>> shards_;
-  std::unordered_map<std::string, Location> locations_;
+  std::shared_ptr<const TensorCatalog> catalog_;
   std::unordered_map<std::string, bool> taken_;
   std::vector<Read> reads_;
   std::deque<std::vector<float>> vectors_;  // floats made of other types; moved out by take_vectors()
