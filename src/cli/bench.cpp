@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "bench/convert_bench.h"
 #include "bench/kernel_rates.h"
+#include "cli/bench_kernels.h"
 #include "cli/bench_text.h"
 #include "cli/command.h"
 #include "cli/text_table.h"
@@ -185,6 +186,7 @@ void register_bench(CLI::App& app, CommandContext& context) {
   command->callback(
       [arguments, &context] { context.exit_status = bench_convert(*arguments, context.cancel); });
   register_bench_text(*bench, context);
+  register_bench_kernels(*bench, context);
 }
 
 }  // namespace perigee

@@ -1,0 +1,34 @@
+// Options and words that the measurements of the forward pass share.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace perigee {
+
+// What the tables call good: parts of the machine's own limit.
+inline constexpr double kMemoryGoal = 0.85;       // of what the threads read, where memory is the limit
+inline constexpr double kInstructionGoal = 0.60;  // of the multiply-adds of the instruction set
+
+// --rounds
+void add_rounds_option(CLI::App& command, unsigned& rounds);
+
+// --memory in GB. memory_bytes() checks it: kNoSpace if the machine has less available.
+void add_memory_option(CLI::App& command, double& gigabytes, const std::string& help);
+std::uint64_t memory_bytes(double gigabytes);
+
+// --threads as a list; thread_counts() gives 1 and all cores if it is empty.
+void add_thread_list_option(CLI::App& command, std::vector<unsigned>& threads);
+std::vector<unsigned> thread_counts(const std::vector<unsigned>& given);
+
+// `--backend` as a list; backend_list() gives all but the reference if it is empty, and that too if
+// `reference` asks for it. kUnsupported for a backend that this machine has not.
+std::vector<std::string> backend_list(const std::vector<std::string>& given, bool reference);
+
+std::string giga(double per_second);         // "12.34"
+std::string fraction_text(double fraction);  // "85.3 %"
+
+}  // namespace perigee
