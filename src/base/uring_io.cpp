@@ -10,7 +10,9 @@
 #include <cstring>
 #include <deque>
 #include <mutex>
+#include <optional>
 #include <thread>
+#include <vector>
 
 #include "base/async_io_backends.h"
 #include "base/error.h"
@@ -19,8 +21,11 @@
 namespace perigee {
 namespace {
 
-// The kernel transfers at most this much at a time; a round number below it keeps continuations aligned.
+// The kernel transfers at most this much at a time; a round number below it keeps continuations aligned. It
+// registers no larger piece of memory either.
 constexpr std::uint64_t kMaxTransfer = 1ull << 30;
+// Nor more pieces than these.
+constexpr std::size_t kMaxPieces = 16384;
 
 struct Operation {
   bool is_write;
@@ -73,9 +78,14 @@ class UringIo final : public AsyncIo {
     idle_.wait(lock, [this] { return in_kernel_ == 0 && waiting_.empty(); });
     if (!registered_.empty()) io_uring_unregister_buffers(&ring_);
     registered_ = {};
-    if (memory.empty() || memory.size() > kMaxTransfer) return;
-    const iovec whole{memory.data(), memory.size()};
-    if (io_uring_register_buffers(&ring_, &whole, 1) == 0) registered_ = memory;
+    std::vector<iovec> pieces;
+    for (std::size_t begin = 0; begin < memory.size(); begin += kMaxTransfer) {
+      pieces.push_back({memory.data() + begin, std::min<std::size_t>(kMaxTransfer, memory.size() - begin)});
+    }
+    if (pieces.empty() || pieces.size() > kMaxPieces) return;
+    const int result = io_uring_register_buffers(&ring_, pieces.data(), static_cast<unsigned>(pieces.size()));
+    if (result == 0) registered_ = memory;
+    if (result < 0) log_debug("the kernel does not register this memory: {}", std::strerror(-result));
   }
 
   const char* name() const override { return "io_uring"; }
@@ -90,10 +100,17 @@ class UringIo final : public AsyncIo {
     }
   }
 
-  bool is_registered(const Operation& operation) const {
+  // The registered piece that the whole buffer lies in.
+  std::optional<int> registered_piece(const Operation& operation) const {
     const std::byte* begin = registered_.data();
-    return !registered_.empty() && operation.buffer >= begin &&
-           operation.buffer + operation.length <= begin + registered_.size();
+    if (registered_.empty() || operation.buffer < begin || operation.length == 0 ||
+        operation.buffer + operation.length > begin + registered_.size()) {
+      return std::nullopt;
+    }
+    const auto first = static_cast<std::uint64_t>(operation.buffer - begin);
+    const std::uint64_t piece = first / kMaxTransfer;
+    if ((first + operation.length - 1) / kMaxTransfer != piece) return std::nullopt;
+    return static_cast<int>(piece);
   }
 
   // Call with mutex_ held and room in the ring.
@@ -103,11 +120,11 @@ class UringIo final : public AsyncIo {
     const auto length =
         static_cast<unsigned>(std::min(operation->length - operation->done_bytes, kMaxTransfer));
     const std::uint64_t offset = operation->offset + operation->done_bytes;
-    if (is_registered(*operation)) {
+    if (const std::optional<int> piece = registered_piece(*operation)) {
       if (operation->is_write) {
-        io_uring_prep_write_fixed(sqe, operation->fd, buffer, length, offset, 0);
+        io_uring_prep_write_fixed(sqe, operation->fd, buffer, length, offset, *piece);
       } else {
-        io_uring_prep_read_fixed(sqe, operation->fd, buffer, length, offset, 0);
+        io_uring_prep_read_fixed(sqe, operation->fd, buffer, length, offset, *piece);
       }
     } else if (operation->is_write) {
       io_uring_prep_write(sqe, operation->fd, buffer, length, offset);

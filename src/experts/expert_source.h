@@ -9,12 +9,23 @@
 #include <optional>
 #include <span>
 
+#include "base/error.h"
 #include "compute/matrix.h"
 
 namespace perigee {
 
 struct ExpertWeights {
   Matrix w1, w2, w3;  // gate, down, up
+};
+
+// Thrown for an expert that cannot be had: the sentence names layer, expert, file and offset.
+class ExpertUnavailable : public Error {
+ public:
+  ExpertUnavailable(const Error& cause, std::size_t index) : Error(cause), index_(index) {}
+  std::size_t index() const { return index_; }  // in the list that was asked for
+
+ private:
+  std::size_t index_;
 };
 
 // The experts that one step needs of one layer. Destroying it gives back what it holds; reads that nobody
@@ -29,7 +40,7 @@ class ExpertLease {
   virtual ~ExpertLease() = default;
 
   // Each expert once, present ones first; waits if none is there yet. nullopt after the last. An expert that
-  // cannot be had throws, naming layer, expert, file and offset; the others can still be asked for.
+  // cannot be had throws ExpertUnavailable; the others can still be asked for.
   virtual std::optional<Arrived> next() = 0;
 };
 
@@ -41,6 +52,9 @@ class ExpertSource {
   // leases.
   virtual std::unique_ptr<ExpertLease> acquire(std::uint64_t layer,
                                                std::span<const std::uint32_t> experts) = 0;
+
+  // Whether a hint is of use to it; making one costs a router's product.
+  virtual bool wants_prefetch() const { return false; }
 
   // A hint: the layer will probably need these soon, likeliest first. Never delays what is asked for by
   // acquire().

@@ -1,0 +1,79 @@
+// AsyncIo that is as unpleasant as disks are: reads come back late and out of order, some fail, some are cut
+// short. What happens to a read depends on where it begins, so that a test says which expert is hurt.
+// For tests only.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <random>
+#include <set>
+#include <thread>
+#include <vector>
+
+#include "base/async_io.h"
+
+namespace perigee::test {
+
+class SlowIo final : public AsyncIo {
+ public:
+  struct Plan {
+    unsigned most_microseconds = 0;  // of delay, evenly drawn
+    // What becomes of a read of this file offset, the n-th time from 0: an errno value to fail with, 0 for
+    // none, kCutShort for fewer bytes than asked for, kDamaged for a wrong byte. May be empty.
+    std::function<int(std::uint64_t offset, unsigned n)> fate;
+  };
+  static constexpr int kCutShort = -1;
+  static constexpr int kDamaged = -2;
+
+  explicit SlowIo(Plan plan) : plan_(std::move(plan)), inner_(make_async_io(IoBackend::kThreads, 4)) {}
+  ~SlowIo() override { inner_.reset(); }
+
+  void read(int fd, std::span<std::byte> buffer, std::uint64_t offset, Done done) override {
+    unsigned delay = 0;
+    int fate = 0;
+    {
+      const std::scoped_lock lock(mutex_);
+      offsets_.push_back(offset);
+      if (plan_.most_microseconds > 0) delay = static_cast<unsigned>(random_() % plan_.most_microseconds);
+      const auto n = static_cast<unsigned>(std::count(offsets_.begin(), offsets_.end(), offset)) - 1;
+      if (plan_.fate) fate = plan_.fate(offset, n);
+      most_at_once_ = std::max(most_at_once_, ++under_way_);
+    }
+    inner_->read(fd, buffer, offset, [this, delay, fate, buffer, done = std::move(done)](IoResult result) {
+      if (delay > 0) std::this_thread::sleep_for(std::chrono::microseconds(delay));
+      if (fate > 0) result = {fate, 0};
+      if (fate == kCutShort) result.bytes /= 2;
+      if (fate == kDamaged) buffer[buffer.size() / 2] ^= std::byte{1};
+      {
+        const std::scoped_lock lock(mutex_);
+        --under_way_;
+      }
+      done(result);
+    });
+  }
+  void write(int, std::span<const std::byte>, std::uint64_t, Done done) override { done({0, 0}); }
+  void register_memory(std::span<std::byte>) override {}
+  const char* name() const override { return "slow"; }
+
+  std::vector<std::uint64_t> offsets() const {
+    const std::scoped_lock lock(mutex_);
+    return offsets_;
+  }
+  unsigned most_at_once() const {
+    const std::scoped_lock lock(mutex_);
+    return most_at_once_;
+  }
+
+ private:
+  Plan plan_;
+  mutable std::mutex mutex_;
+  std::mt19937 random_{7};
+  std::vector<std::uint64_t> offsets_;
+  unsigned under_way_ = 0, most_at_once_ = 0;
+  std::unique_ptr<AsyncIo> inner_;
+};
+
+}  // namespace perigee::test
