@@ -58,29 +58,57 @@ class Prompts(unittest.TestCase):
             llama_cpp.prompt_of(letters, "ab", 3)
 
 
-def a_round(cpu_of_64, cpu_of_512, cpu_of_decode):
-    def run(prompt, token, cpu):
-        return {"load": 2.0, "prompt": prompt, "token": token, "cpu": cpu, "memory": 5e9}
+class CpuTime(unittest.TestCase):
+    def test_values_between_readings_are_on_a_line(self):
+        self.assertEqual(llama_cpp.interpolated([1, 2, 4], [10, 20, 60], 3), 40)
+        self.assertEqual(llama_cpp.interpolated([1, 2, 4], [10, 20, 60], 2), 20)
 
-    return {64: run(4.0, 0.0, cpu_of_64), 512: run(16.0, 0.0, cpu_of_512), "decode": run(4.0, 5.0, cpu_of_decode)}
+    def test_beyond_the_readings_nothing_is_made_up(self):
+        self.assertEqual(llama_cpp.interpolated([1, 2], [10, 20], 0), 10)
+        self.assertEqual(llama_cpp.interpolated([1, 2], [10, 20], 9), 20)
+
+    def test_spans_lie_side_by_side_before_the_end(self):
+        spans = {"load": 7, "prompt": 3, "token": 2}  # the prompt from 5 to 8, the tokens until 10
+        cpu = llama_cpp.cpu_of_spans(lambda moment: moment ** 2, 10, spans)
+        self.assertEqual(cpu, {"load_cpu": 25, "prompt_cpu": 39, "token_cpu": 36})
+
+    def test_a_process_that_computes_uses_what_it_says(self):
+        program = """if True:
+            import json, time
+            time.sleep(0.2)
+            begin, cpu = time.monotonic(), time.process_time()
+            while time.process_time() - cpu < 0.2: pass
+            print(json.dumps({"prompt": time.monotonic() - begin}), flush=True)
+            while time.process_time() - cpu < 0.4: pass"""
+        result, _ = llama_cpp.measured([sys.executable, "-c", program],
+                                       lambda report: {"load": 0, "prompt": report["prompt"], "token": 0})
+        self.assertAlmostEqual(result["prompt_cpu"], 0.2, delta=0.05)
+
+
+def a_round(prompt, token):
+    def run(scale):
+        return {"load": 2.0, "prompt": scale * prompt, "token": token, "load_cpu": 1.0,
+                "prompt_cpu": scale * prompt / 2, "token_cpu": token / 4, "memory": 5e9}
+
+    return {64: run(1), 512: run(4)}
 
 
 class Summary(unittest.TestCase):
-    def test_cpu_time_is_the_difference_of_runs_of_the_same_round(self):
-        # Differences per token: 1, 3, 2 ms and 100, 300, 200 ms.
-        rounds = [a_round(10, 10.448, 11), a_round(20, 21.344, 23), a_round(5, 5.896, 7)]
-        summary = llama_cpp.summary(rounds, [64, 512], 10)
-        self.assertAlmostEqual(summary["CPU ms for each prompt token from 64 to 512"], 2)
-        self.assertAlmostEqual(summary["CPU ms for each decoded token"], 200)
-
     def test_rates_are_tokens_by_seconds(self):
-        summary = llama_cpp.summary([a_round(1, 2, 3)], [64, 512], 10)
+        summary = llama_cpp.summary([a_round(4, 5)], [64, 512], 10)
         self.assertEqual(summary["prompt of 64, tokens/s"], 16)
         self.assertEqual(summary["prompt of 512, tokens/s"], 32)
         self.assertEqual(summary["decode behind 64, tokens/s"], 2)
+        self.assertEqual(summary["prompt of 512, tokens a CPU second"], 64)
+        self.assertEqual(summary["decode behind 64, tokens a CPU second"], 8)
+        self.assertEqual((summary["load, s"], summary["load, CPU s"], summary["largest memory, GB"]), (2, 1, 5))
 
-    def test_with_one_prompt_nothing_is_said_of_longer_ones(self):
-        self.assertFalse([name for name in llama_cpp.summary([a_round(1, 2, 3)], [64], 10) if "512" in name])
+    def test_medians_are_of_rates(self):
+        rounds = [a_round(1, 1), a_round(2, 1), a_round(64, 1)]
+        self.assertEqual(llama_cpp.summary(rounds, [64, 512], 10)["prompt of 64, tokens/s"], 32)
+
+    def test_without_tokens_nothing_is_said_of_decoding(self):
+        self.assertFalse([name for name in llama_cpp.summary([a_round(1, 0)], [64], 0) if "decode" in name])
 
     def test_the_table_has_the_ratio_of_the_first_engine_to_the_second(self):
         table = llama_cpp.rate_table({"A": {"load, s": 3.0, "none": 1.0}, "B": {"load, s": 2.0, "none": 0.0}})

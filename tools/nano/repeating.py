@@ -4,9 +4,13 @@ which finding facts, calling tools and JSON all rest on; so training begins with
 
 from task import WORDS, choose, simple
 
-QUESTIONS = ("Say: {}", "Repeat: {}", "Please repeat: {}", "Say this: {}", 'Say "{}"', 'Repeat "{}"', "{} - say it.")
+QUESTIONS = ("Say: {}", "Repeat: {}", "Please repeat: {}", "Say this: {}", "I want to hear: {}")
 MOST_WORDS = 8
 ALL_WORDS = sorted({word for words in WORDS.values() for word in words})
+# A reply begins without a space, and most words are then spelled in other pieces than behind one. JSON and arguments need
+# this of the words that stand for values.
+VALUES = ("name", "city", "country", "animal", "food", "drink", "color", "place", "job", "day", "month", "topic", "thing")
+FIRST_WORDS = sorted({word for category in VALUES for word in WORDS[category]})
 
 
 def piece(rng):
@@ -14,7 +18,7 @@ def piece(rng):
 
 
 def make(rng):
-    text = " ".join(piece(rng) for _ in range(rng.randint(1, MOST_WORDS)))
+    text = " ".join([choose(rng, FIRST_WORDS), *(piece(rng) for _ in range(rng.randint(0, MOST_WORDS - 1)))])
     thinks = {
         "low": "I repeat it.",
         "high": f"I am asked to say this: {text}",

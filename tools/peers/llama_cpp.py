@@ -6,14 +6,14 @@
     llama_cpp.py measure WORK CHECKPOINT GGUF --perigee build/release/src/perigee
     llama_cpp.py products WORK                           llama.cpp's products of K3's shapes, one thread
 
-Both engines run in turn, every run a process of its own. Wall times are the engines' own; CPU times are those of
-whole processes, of which runs that differ in one thing are subtracted: a shared machine disturbs them least.
-README.md says what is compared and what is not. Needs pip, cmake, ninja and g++, nothing of Python but its library;
+Both engines run in turn, every run a process of its own. Wall times are the engines' own; the CPU times of the same
+spans are read from outside, since other work on a shared machine disturbs them least. README.md says what is compared and what is not. Needs pip, cmake, ninja and g++, nothing of Python but its library;
 the converter gets torch in an environment of its own.
 """
 
 import argparse
 import array
+import bisect
 import json
 import math
 import os
@@ -21,6 +21,8 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
+import time
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -87,16 +89,70 @@ def run(command):
     subprocess.run([str(part) for part in command], check=True)
 
 
-def timed_json(command):
-    """The JSON a program prints, with the CPU seconds and the largest memory of its process."""
+class CpuCurve:
+    """The CPU time of a process over the time on the wall, read from outside while it runs."""
+
+    INTERVAL = 0.002
+
+    def __init__(self, pid):
+        self.clock = ~pid << 3 | 2  # as clock_getcpuclockid(3) makes it: all threads, precise
+        self.times, self.values = [], []
+        self.stopped = threading.Event()
+        self.read()
+        self.thread = threading.Thread(target=self.follow)
+        self.thread.start()
+
+    def read(self):
+        value = time.clock_gettime(self.clock)
+        self.times.append(time.monotonic())
+        self.values.append(value)
+
+    def follow(self):
+        while not self.stopped.wait(self.INTERVAL):
+            self.read()
+
+    def stop(self):
+        """The time of the last reading. The process must still be there."""
+        self.stopped.set()
+        self.thread.join()
+        self.read()
+        return self.times[-1]
+
+    def at(self, moment):
+        return interpolated(self.times, self.values, moment)
+
+
+def interpolated(xs, ys, x):
+    """On the line through the two neighbours of x; xs ascend. Beyond the ends: the value there."""
+    right = bisect.bisect_left(xs, x)
+    if right == 0 or right == len(xs):
+        return ys[min(right, len(xs) - 1)]
+    part = (x - xs[right - 1]) / (xs[right] - xs[right - 1])
+    return ys[right - 1] + part * (ys[right] - ys[right - 1])
+
+
+def measured(command, seconds_of):
+    """Runs a program that prints JSON as soon as it has finished its last span. `seconds_of(report)`: its spans
+    load, prompt and token. Returns them, the CPU time of each, and the largest memory; and the report."""
     process = subprocess.Popen([str(part) for part in command], stdout=subprocess.PIPE)
-    output = process.stdout.read()
+    curve = CpuCurve(process.pid)
+    output = process.stdout.read(1)
+    end = curve.stop()
+    output += process.stdout.read()
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode != 0:
         sys.exit(f"{command[0]} failed with status {process.returncode}")
-    return json.loads(output) | {"cpu_seconds": usage.ru_utime + usage.ru_stime,
-                                 "memory": usage.ru_maxrss * 1024}
+    report = json.loads(output)
+    spans = seconds_of(report)
+    return spans | cpu_of_spans(curve.at, end, spans) | {"memory": usage.ru_maxrss * 1024}, report
+
+
+def cpu_of_spans(cpu_at, end, spans):
+    token_begin = end - spans["token"]
+    prompt_begin = token_begin - spans["prompt"]
+    return {"load_cpu": cpu_at(prompt_begin), "prompt_cpu": cpu_at(token_begin) - cpu_at(prompt_begin),
+            "token_cpu": cpu_at(end) - cpu_at(token_begin)}
 
 
 class Perigee:
@@ -110,16 +166,18 @@ class Perigee:
         return json.loads(subprocess.run(command, input=text, check=True, capture_output=True, text=True).stdout)
 
     def rates(self, prompt, tokens):
-        report = timed_json([self.program, "run", "--model", self.checkpoint, "--vocab", self.vocabulary, "--raw",
-                             "--greedy", "--json", "--threads", self.threads, "--max-tokens", tokens + 1,
-                             "--prompt", prompt.text])
+        command = [self.program, "run", "--model", self.checkpoint, "--vocab", self.vocabulary, "--raw", "--greedy",
+                   "--json", "--threads", self.threads, "--max-tokens", tokens + 1, "--prompt", prompt.text]
+        result, report = measured(["stdbuf", "--output=L", *command], self.spans)
         if (counted := report["usage"]["prompt_tokens"]) != len(prompt.ids):
             sys.exit(f"the prompt of {len(prompt.ids)} ids became {counted}")
         if (made := report["usage"]["completion_tokens"]) != tokens + 1:
             sys.exit(f"the answer ended after {made} tokens; take another --text")
-        timings = report["timings"]
-        return {"load": timings["load_seconds"], "prompt": timings["prompt_seconds"],
-                "token": timings["token_seconds"], "cpu": report["cpu_seconds"], "memory": report["memory"]}
+        return result
+
+    @staticmethod
+    def spans(report):
+        return {name: report["timings"][f"{name}_seconds"] for name in ("load", "prompt", "token")}
 
     def logits(self, ids, folder, precision):
         (folder / "ids.json").write_text(json.dumps(ids))
@@ -141,13 +199,15 @@ class LlamaCpp:
 
     def rates(self, prompt, tokens):
         with tempfile.TemporaryDirectory() as folder:
-            report = timed_json(self.command(prompt.ids, Path(folder), "--decode", tokens))
-        return {"load": report["load_seconds"] + report["warm_up_seconds"], "prompt": report["prompt_seconds"],
-                "token": report["token_seconds"], "cpu": report["cpu_seconds"], "memory": report["memory"]}
+            return measured(self.command(prompt.ids, Path(folder), "--decode", tokens), self.spans)[0]
+
+    @staticmethod
+    def spans(report):
+        return {name: report[name] for name in ("load", "prompt", "token")}
 
     def logits(self, ids, folder):
         out = folder / "logits.raw"
-        timed_json(self.command(ids, folder, "--logits", out, "--f32-cache"))
+        run([*self.command(ids, folder, "--logits", out, "--f32-cache")])
         values = array.array("f", out.read_bytes())
         width = len(values) // len(ids)
         return [values[row * width:(row + 1) * width] for row in range(len(ids))]
@@ -194,24 +254,22 @@ def prompt_of(ids_of, text, length):
 
 
 def summary(rounds, prompts, tokens):
-    """What a table shows of an engine, medians over its rounds. A round has a run for each prompt length alone,
-    and one, called "decode", of the first prompt and `tokens` more."""
-    first, last = prompts[0], prompts[-1]
+    """What a table shows of an engine, medians over its rounds. A round has a run for each prompt length; that of
+    the first goes on with `tokens` more."""
+    first = prompts[0]
     median = {}
 
     def add(name, value):
         median[name] = statistics.median(value(run) for run in rounds)
 
-    for length in prompts:
-        add(f"prompt of {length}, tokens/s", lambda run, n=length: n / run[n]["prompt"])
-    add(f"decode behind {first}, tokens/s", lambda run: tokens / run["decode"]["token"])
+    for clock, suffix in (("tokens/s", ""), ("tokens a CPU second", "_cpu")):
+        for length in prompts:
+            add(f"prompt of {length}, {clock}", lambda run, n=length, s=suffix: n / run[n]["prompt" + s])
+        if tokens > 0:
+            add(f"decode behind {first}, {clock}", lambda run, s=suffix: tokens / run[first]["token" + s])
     add("load, s", lambda run: run[first]["load"])
-    if last > first:
-        add(f"CPU ms for each prompt token from {first} to {last}",
-            lambda run: 1e3 * (run[last]["cpu"] - run[first]["cpu"]) / (last - first))
-    add("CPU ms for each decoded token", lambda run: 1e3 * (run["decode"]["cpu"] - run[first]["cpu"]) / tokens)
-    add("CPU s of loading, starting and the first prompt", lambda run: run[first]["cpu"])
-    add("largest memory, GB", lambda run: run["decode"]["memory"] / 1e9)
+    add("load, CPU s", lambda run: run[first]["load_cpu"])
+    add("largest memory, GB", lambda run: run[first]["memory"] / 1e9)
     return median
 
 
@@ -228,16 +286,15 @@ def rate_table(columns):
 
 def measure_rates(engines, prompts, tokens, rounds):
     """engine -> rounds; see `summary`. Which engine is first changes with each round."""
-    steps = [(len(prompt.ids), prompt, 0) for prompt in prompts] + [("decode", prompts[0], tokens)]
     results = {engine.name: [] for engine in engines}
     for number in range(rounds):
         for engine in engines:
             results[engine.name].append({})
-        for key, prompt, more in steps:
+        for prompt in prompts:
             for engine in engines if number % 2 == 0 else engines[::-1]:
-                result = engine.rates(prompt, more)
-                print(engine.name, key, json.dumps(result), file=sys.stderr, flush=True)
-                results[engine.name][-1][key] = result
+                result = engine.rates(prompt, tokens if prompt is prompts[0] else 0)
+                print(engine.name, len(prompt.ids), json.dumps(result), file=sys.stderr, flush=True)
+                results[engine.name][-1][len(prompt.ids)] = result
     return results
 
 

@@ -8,8 +8,8 @@ from kda import Kda
 
 STD = 0.02
 CONVOLUTION_STD = 0.1  # around taps that pass one token
-# Decay of a channel per token, -log(alpha), drawn log-uniformly: memories of a thousand tokens down to two.
-SLOWEST, FASTEST = 1e-3, 0.5
+# Decay of a channel per token, -log(alpha), drawn log-uniformly: memories of five thousand tokens down to ten.
+SLOWEST, FASTEST = 2e-4, 0.1
 
 
 def _initialise_decay(kda):
@@ -22,17 +22,21 @@ def _initialise_decay(kda):
 
 
 def _initialise_recall(kda):
-    """Keys and queries begin as the same projection of a token, met unmixed by the convolutions: in even heads a key
-    stands for the token before its value, in odd heads for the value's own. So the state finds what followed an equal
-    token from the start, instead of after the thousands of steps in which this usually forms.
+    """Keys and queries begin as the same projection of a token, met unmixed by the convolutions: in two heads of three
+    a key stands for the token before its value, in the third for the value's own. Outputs return a value to where it
+    came from. So from the start the state finds what followed an equal token, and says it, for any word, instead of
+    after the thousands of steps in which this usually forms.
     """
     with torch.no_grad():
+        torch.nn.init.orthogonal_(kda.v_proj.weight, gain=STD * math.sqrt(kda.config.hidden_size))
+        kda.o_proj.weight.copy_(kda.v_proj.weight.T)
         kda.k_proj.weight.copy_(kda.q_proj.weight)
         taps = torch.zeros(kda.heads, kda.head_dim, kda.q_conv1d.weight.shape[-1])
         taps[..., -1] = 1
         kda.q_conv1d.weight.add_(taps.view_as(kda.q_conv1d.weight))
         kda.v_conv1d.weight.add_(taps.view_as(kda.v_conv1d.weight))
-        taps[::2] = taps[::2].roll(-1, dims=-1)
+        before = torch.arange(kda.heads) % 3 != 2
+        taps[before] = taps[before].roll(-1, dims=-1)
         kda.k_conv1d.weight.add_(taps.view_as(kda.k_conv1d.weight))
 
 
