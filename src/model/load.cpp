@@ -1,8 +1,8 @@
-// Loads a whole model: its layers (model/layer_plan.h) and the tensors outside layers.
+// Loads a whole model: its layers (model/layer_loader.h) and the tensors outside layers.
 #include <deque>
 
 #include "model/architecture.h"
-#include "model/layer_plan.h"
+#include "model/layer_loader.h"
 #include "model/tensor_reader.h"
 #include "model/weights.h"
 
@@ -23,17 +23,18 @@ class ResidentExperts : public MemoryExperts {
 };
 
 void want_all(const K3Config& config, TensorReader& reader, TextWeights& text, ResidentExperts& experts) {
-  LayerPlan plan(config, reader);
-  plan.matrix("language_model.model.embed_tokens", config.vocab_size, config.hidden_size, text.embed_tokens);
-  plan.matrix("language_model.lm_head", config.vocab_size, config.hidden_size, text.lm_head);
-  plan.norm("language_model.model.norm", text.norm);
-  plan.norm("language_model.model.output_attn_res_norm", text.output_attn_res_norm);
-  plan.residual_proj("language_model.model.output_attn_res_proj", text.output_attn_res_proj);
+  LayerLoader loader(config, reader);
+  loader.matrix("language_model.model.embed_tokens", config.vocab_size, config.hidden_size,
+                text.embed_tokens);
+  loader.matrix("language_model.lm_head", config.vocab_size, config.hidden_size, text.lm_head);
+  loader.norm("language_model.model.norm", text.norm);
+  loader.norm("language_model.model.output_attn_res_norm", text.output_attn_res_norm);
+  loader.residual_proj("language_model.model.output_attn_res_proj", text.output_attn_res_proj);
   text.layers.resize(config.num_hidden_layers);
   for (std::uint64_t i = 0; i < config.num_hidden_layers; ++i) {
-    plan.want_layer(i, text.layers[i]);
+    loader.want_layer(i, text.layers[i]);
     if (!config.is_moe(i)) continue;
-    for (std::uint64_t e = 0; e < config.num_experts; ++e) plan.want_expert(i, e, experts.at(i, e));
+    for (std::uint64_t e = 0; e < config.num_experts; ++e) loader.want_expert(i, e, experts.at(i, e));
   }
   reader.check_nothing_left(config.num_hidden_layers);
 }
@@ -53,13 +54,14 @@ struct LoadedModel::Storage {
 LoadedModel LoadedModel::load(const std::filesystem::path& checkpoint, const Options& options) {
   auto storage = std::make_unique<Storage>(load_config(checkpoint / "config.json"));
   check_architecture(checkpoint / "config.json");
-  TensorReader reader(std::make_shared<TensorCatalog>(TensorCatalog::of_checkpoint(checkpoint)));
+  TensorReader reader(std::make_shared<CheckpointTensors>(CheckpointTensors::of_checkpoint(checkpoint)));
   want_all(storage->config, reader, storage->text, storage->experts);
   check_memory(reader.memory_bytes(), options.memory_limit_bytes);
   reader.read(storage->arena, options.progress);
   storage->vectors = reader.take_vectors();
-  const LayerPlan plan(storage->config, reader);
-  for (std::size_t i = 0; i < storage->text.layers.size(); ++i) plan.finish_layer(i, storage->text.layers[i]);
+  const LayerLoader loader(storage->config, reader);
+  for (std::size_t i = 0; i < storage->text.layers.size(); ++i)
+    loader.finish_layer(i, storage->text.layers[i]);
   return LoadedModel(std::move(storage));
 }
 

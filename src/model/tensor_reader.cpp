@@ -71,7 +71,7 @@ std::byte* WeightArena::allocate(std::size_t bytes) {
 TensorReader::Location TensorReader::take(const std::string& name) {
   const Location* location = find(name);
   if (location == nullptr) {
-    fail(ErrorCode::kNotFound, "{} has no tensor {}, which config.json asks for", catalog_->origin().string(),
+    fail(ErrorCode::kNotFound, "{} has no tensor {}, which config.json asks for", tensors_->origin().string(),
          name);
   }
   taken_[name] = true;
@@ -185,7 +185,7 @@ void TensorReader::want_padded_vector(const std::string& name, std::uint64_t lea
 }
 
 void TensorReader::check_nothing_left(std::uint64_t layers) const {
-  for (const auto& [name, location] : catalog_->locations()) {
+  for (const auto& [name, location] : tensors_->locations()) {
     if (taken_.contains(name)) continue;
     const TensorName parsed = parse_tensor_name(name);
     const bool other_tower =
@@ -194,7 +194,7 @@ void TensorReader::check_nothing_left(std::uint64_t layers) const {
     const bool in_model = parsed.layer < static_cast<std::int64_t>(layers);
     if (other_tower || (activation_scale && in_model)) continue;
     fail(ErrorCode::kUnsupported, "{} has a tensor {} that is not part of K3 as its config.json describes it",
-         catalog_->origin().string(), name);
+         tensors_->origin().string(), name);
   }
 }
 
@@ -221,7 +221,7 @@ void TensorReader::read(WeightArena& arena, const std::function<void(std::uint64
   for (const Read& read : reads_) {
     if (read.from.shard != open) {
       open = read.from.shard;
-      file = File::open_read(catalog_->folder() / open->file_name);
+      file = File::open_read(tensors_->folder() / open->file_name);
     }
     const std::size_t bytes = read.from.tensor->bytes();
     std::byte* memory = arena.allocate(bytes);

@@ -15,7 +15,7 @@
 
 #include "checkpoint/safetensors.h"
 #include "compute/matrix.h"
-#include "model/tensor_catalog.h"
+#include "model/checkpoint_tensors.h"
 #include "model/weights.h"
 
 namespace perigee {
@@ -45,7 +45,7 @@ class TensorReader {
   // Sees each tensor's bytes as they lie in the checkpoint, once they are read.
   using Observer = std::function<void(const TensorInfo& tensor, std::span<const std::byte> bytes)>;
 
-  explicit TensorReader(std::shared_ptr<const TensorCatalog> catalog) : catalog_(std::move(catalog)) {}
+  explicit TensorReader(std::shared_ptr<const CheckpointTensors> tensors) : tensors_(std::move(tensors)) {}
 
   // Plan a weight matrix `module` of [rows, columns], in whichever form the checkpoint has it. `matrix` is
   // complete after read() and must stay where it is until then. kNotFound or kUnsupported naming the tensor.
@@ -74,13 +74,13 @@ class TensorReader {
   static void cut_zero_padding(const std::string& name, std::size_t keep, Vector& values);
 
  private:
-  using Location = TensorCatalog::Location;
+  using Location = CheckpointTensors::Location;
   struct Read {
     Location from;
     std::function<void(const std::byte*)> done;  // gets the bytes, in the arena
   };
 
-  const Location* find(const std::string& name) const { return catalog_->find(name); }
+  const Location* find(const std::string& name) const { return tensors_->find(name); }
   Location take(const std::string& name);  // kNotFound if absent
   void plan(const Location& from, std::function<void(const std::byte*)> done);
   const std::vector<float>& plan_floats(const Location& from);  // filled by read()
@@ -88,7 +88,7 @@ class TensorReader {
   void want_nibbles(const std::string& module, const std::string& part, Matrix& matrix);
   void want_fp8(const std::string& module, Matrix& matrix);
 
-  std::shared_ptr<const TensorCatalog> catalog_;
+  std::shared_ptr<const CheckpointTensors> tensors_;
   std::unordered_map<std::string, bool> taken_;
   std::vector<Read> reads_;
   std::deque<std::vector<float>> vectors_;  // floats made of other types; moved out by take_vectors()

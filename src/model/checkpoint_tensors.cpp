@@ -1,4 +1,4 @@
-#include "model/tensor_catalog.h"
+#include "model/checkpoint_tensors.h"
 
 #include <fmt/format.h>
 
@@ -66,28 +66,28 @@ std::vector<std::uint64_t> expert_layers(const fs::path& path) {
   return {layers.begin(), layers.end()};
 }
 
-TensorCatalog TensorCatalog::of_checkpoint(const fs::path& checkpoint) {
-  TensorCatalog catalog(checkpoint, checkpoint);
+CheckpointTensors CheckpointTensors::of_checkpoint(const fs::path& checkpoint) {
+  CheckpointTensors tensors(checkpoint, checkpoint);
   const CheckpointIndex index = load_checkpoint_index(checkpoint);
-  for (const std::string& name : index.shards) catalog.add(read_shard_header(checkpoint, index, name), "");
-  return catalog;
+  for (const std::string& name : index.shards) tensors.add(read_shard_header(checkpoint, index, name), "");
+  return tensors;
 }
 
-TensorCatalog TensorCatalog::of_layer(const fs::path& path, std::uint64_t layer) {
+CheckpointTensors CheckpointTensors::of_layer(const fs::path& path, std::uint64_t layer) {
   const std::string prefix = layer_prefix(layer);
   if (!fs::is_directory(path)) {
-    TensorCatalog catalog(folder_of(path), path);
-    catalog.add(read_shard_file(path), prefix);
-    return catalog;
+    CheckpointTensors tensors(folder_of(path), path);
+    tensors.add(read_shard_file(path), prefix);
+    return tensors;
   }
-  TensorCatalog catalog(path, path);
+  CheckpointTensors tensors(path, path);
   const CheckpointIndex index = load_checkpoint_index(path);
   for (const std::string& name : shards_with(index, prefix))
-    catalog.add(read_shard_header(path, index, name), prefix);
-  return catalog;
+    tensors.add(read_shard_header(path, index, name), prefix);
+  return tensors;
 }
 
-void TensorCatalog::add(ShardHeader shard, const std::string& prefix) {
+void CheckpointTensors::add(ShardHeader shard, const std::string& prefix) {
   shards_.push_back(std::make_unique<ShardHeader>(std::move(shard)));
   const ShardHeader& kept = *shards_.back();
   for (const TensorInfo& tensor : kept.header.tensors) {
@@ -95,7 +95,7 @@ void TensorCatalog::add(ShardHeader shard, const std::string& prefix) {
   }
 }
 
-const TensorCatalog::Location* TensorCatalog::find(const std::string& name) const {
+const CheckpointTensors::Location* CheckpointTensors::find(const std::string& name) const {
   const auto found = locations_.find(name);
   return found == locations_.end() ? nullptr : &found->second;
 }

@@ -1,4 +1,4 @@
-#include "model/layer_plan.h"
+#include "model/layer_loader.h"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 
 namespace perigee {
 
-void LayerPlan::want_kda(const std::string& prefix, KdaWeights& w) {
+void LayerLoader::want_kda(const std::string& prefix, KdaWeights& w) {
   const std::uint64_t hidden = config_.hidden_size, dim = config_.kda_head_dim, heads = config_.kda_num_heads;
   const std::uint64_t width = heads * dim;
   matrix(prefix + "q_proj", width, hidden, w.q_proj);
@@ -27,7 +27,7 @@ void LayerPlan::want_kda(const std::string& prefix, KdaWeights& w) {
   reader_.want_padded_vector(prefix + "A_log", heads, w.a_log);
 }
 
-void LayerPlan::want_mla(const std::string& prefix, MlaWeights& w) {
+void LayerLoader::want_mla(const std::string& prefix, MlaWeights& w) {
   const std::uint64_t hidden = config_.hidden_size, heads = config_.num_attention_heads;
   const std::uint64_t key = config_.qk_nope_head_dim + config_.qk_rope_head_dim;
   matrix(prefix + "q_a_proj", config_.q_lora_rank, hidden, w.q_a_proj);
@@ -42,13 +42,13 @@ void LayerPlan::want_mla(const std::string& prefix, MlaWeights& w) {
   vector(prefix + "kv_a_layernorm.weight", {config_.kv_lora_rank}, w.kv_a_layernorm);
 }
 
-void LayerPlan::want_mlp(const std::string& prefix, std::uint64_t width, MlpWeights& w) {
+void LayerLoader::want_mlp(const std::string& prefix, std::uint64_t width, MlpWeights& w) {
   matrix(prefix + "gate_proj", width, config_.hidden_size, w.gate_proj);
   matrix(prefix + "up_proj", width, config_.hidden_size, w.up_proj);
   matrix(prefix + "down_proj", config_.hidden_size, width, w.down_proj);
 }
 
-void LayerPlan::want_moe(const std::string& prefix, MoeWeights& w) {
+void LayerLoader::want_moe(const std::string& prefix, MoeWeights& w) {
   const std::uint64_t latent = config_.routed_expert_hidden_size, width = config_.moe_intermediate_size;
   matrix(prefix + "gate", config_.num_experts, config_.hidden_size, w.gate);
   vector(prefix + "gate.e_score_correction_bias", {config_.num_experts}, w.e_score_correction_bias);
@@ -58,7 +58,7 @@ void LayerPlan::want_moe(const std::string& prefix, MoeWeights& w) {
   want_mlp(prefix + "shared_experts.", width * config_.num_shared_experts, w.shared_experts);
 }
 
-void LayerPlan::want_layer(std::uint64_t layer, LayerWeights& w) {
+void LayerLoader::want_layer(std::uint64_t layer, LayerWeights& w) {
   const std::string prefix = layer_prefix(layer);
   norm(prefix + "input_layernorm", w.input_layernorm);
   norm(prefix + "post_attention_layernorm", w.post_attention_layernorm);
@@ -78,7 +78,7 @@ void LayerPlan::want_layer(std::uint64_t layer, LayerWeights& w) {
   }
 }
 
-void LayerPlan::want_expert(std::uint64_t layer, std::uint64_t expert, ExpertWeights& w) {
+void LayerLoader::want_expert(std::uint64_t layer, std::uint64_t expert, ExpertWeights& w) {
   const std::uint64_t latent = config_.routed_expert_hidden_size, width = config_.moe_intermediate_size;
   const std::string module = fmt::format("{}block_sparse_moe.experts.{}.", layer_prefix(layer), expert);
   matrix(module + "w1", width, latent, w.w1);
@@ -86,7 +86,7 @@ void LayerPlan::want_expert(std::uint64_t layer, std::uint64_t expert, ExpertWei
   matrix(module + "w3", width, latent, w.w3);
 }
 
-void LayerPlan::finish_layer(std::uint64_t layer, LayerWeights& w) const {
+void LayerLoader::finish_layer(std::uint64_t layer, LayerWeights& w) const {
   auto* kda = std::get_if<KdaWeights>(&w.attention);
   if (kda == nullptr) return;
   TensorReader::cut_zero_padding(layer_prefix(layer) + "self_attn.A_log", config_.kda_num_heads, kda->a_log);

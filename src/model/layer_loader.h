@@ -10,10 +10,10 @@
 
 namespace perigee {
 
-class LayerPlan {
+class LayerLoader {
  public:
   // Keeps references. What is planned into must stay where it is until the reader has read.
-  LayerPlan(const K3Config& config, TensorReader& reader) : config_(config), reader_(reader) {}
+  LayerLoader(const K3Config& config, TensorReader& reader) : config_(config), reader_(reader) {}
 
   // All but the routed experts.
   void want_layer(std::uint64_t layer, LayerWeights& w);

@@ -16,7 +16,7 @@
 
 namespace perigee {
 
-class TensorCatalog {
+class CheckpointTensors {
  public:
   struct Location {
     const ShardHeader* shard = nullptr;
@@ -25,11 +25,11 @@ class TensorCatalog {
   using Locations = std::unordered_map<std::string, Location, NameHash>;
 
   // Reads the index and every shard's header. Errors as read_shard_header().
-  static TensorCatalog of_checkpoint(const std::filesystem::path& checkpoint);
+  static CheckpointTensors of_checkpoint(const std::filesystem::path& checkpoint);
 
   // The tensors of one layer only. `path` is a checkpoint folder, of which only the shards with that layer
   // need to exist, or one shard file, which is checked against the index beside it if there is one.
-  static TensorCatalog of_layer(const std::filesystem::path& path, std::uint64_t layer);
+  static CheckpointTensors of_layer(const std::filesystem::path& path, std::uint64_t layer);
 
   const std::filesystem::path& folder() const { return folder_; }
   const std::filesystem::path& origin() const { return origin_; }  // what was asked for, for messages
@@ -37,7 +37,7 @@ class TensorCatalog {
   const Location* find(const std::string& name) const;  // nullptr if absent
 
  private:
-  TensorCatalog(std::filesystem::path folder, std::filesystem::path origin)
+  CheckpointTensors(std::filesystem::path folder, std::filesystem::path origin)
       : folder_(std::move(folder)), origin_(std::move(origin)) {}
   void add(ShardHeader shard, const std::string& prefix);
 
