@@ -85,8 +85,8 @@ def convert(work, checkpoint, gguf, outtype):
     run([work.python, HERE / "llama_convert.py", work.llama_cpp, checkpoint, gguf, "--outtype", outtype])
 
 
-def run(command):
-    subprocess.run([str(part) for part in command], check=True)
+def run(command, **options):
+    subprocess.run([str(part) for part in command], check=True, **options)
 
 
 class CpuCurve:
@@ -136,9 +136,10 @@ def measured(command, seconds_of):
     load, prompt and token. Returns them, the CPU time of each, and the largest memory; and the report."""
     process = subprocess.Popen([str(part) for part in command], stdout=subprocess.PIPE)
     curve = CpuCurve(process.pid)
-    output = process.stdout.read(1)
-    end = curve.stop()
-    output += process.stdout.read()
+    with process.stdout as pipe:
+        output = pipe.read(1)
+        end = curve.stop()
+        output += pipe.read()
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode != 0:
@@ -207,7 +208,7 @@ class LlamaCpp:
 
     def logits(self, ids, folder):
         out = folder / "logits.raw"
-        run([*self.command(ids, folder, "--logits", out, "--f32-cache")])
+        run(self.command(ids, folder, "--logits", out, "--f32-cache"), stdout=subprocess.DEVNULL)
         values = array.array("f", out.read_bytes())
         width = len(values) // len(ids)
         return [values[row * width:(row + 1) * width] for row in range(len(ids))]
@@ -313,7 +314,7 @@ def logits_table(perigee, llama, ids):
 
 
 def measure(work, arguments):
-    perigee = Perigee(arguments.perigee, arguments.checkpoint, arguments.vocab or arguments.checkpoint,
+    perigee = Perigee(arguments.perigee.resolve(), arguments.checkpoint, arguments.vocab or arguments.checkpoint,
                       arguments.threads)
     llama = LlamaCpp(work.rates, arguments.gguf, arguments.threads)
     text = arguments.text.read_text(encoding="utf-8")
