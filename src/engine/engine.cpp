@@ -6,13 +6,13 @@
 
 namespace perigee {
 
-Engine::Engine(const Model& model, Options options) : model_(model), options_(options) {
+Engine::Engine(const Model& model, Options options) : model_(model), options_(std::move(options)) {
   if (options_.prompt_chunk == 0) fail(ErrorCode::kUsage, "a prompt chunk must have at least one token");
 }
 
-SequenceInput Engine::next_input(Sequence& sequence) const {
+SequenceInput Engine::next_input(Sequence& sequence, std::size_t most) const {
   const std::size_t begin = sequence.computed_;
-  const std::size_t count = std::min(options_.prompt_chunk, sequence.ids_.size() - begin);
+  const std::size_t count = std::min(most, sequence.ids_.size() - begin);
   SequenceInput input{.ids = std::span(sequence.ids_).subspan(begin, count),
                       .state = &sequence.state_,
                       .embeddings = {},
@@ -24,24 +24,31 @@ SequenceInput Engine::next_input(Sequence& sequence) const {
   return input;
 }
 
-void Engine::step(std::span<Sequence* const> sequences) const {
+void Engine::step(std::span<Sequence* const> sequences, std::span<const std::size_t> prompt_tokens) const {
   std::vector<Sequence*> active;
   std::vector<SequenceInput> inputs;
-  for (Sequence* sequence : sequences) {
-    if (sequence->finished()) continue;
-    active.push_back(sequence);
-    inputs.push_back(next_input(*sequence));
+  for (std::size_t i = 0; i < sequences.size(); ++i) {
+    if (sequences[i]->finished()) continue;
+    const std::size_t most = prompt_tokens.empty() ? options_.prompt_chunk : prompt_tokens[i];
+    active.push_back(sequences[i]);
+    inputs.push_back(next_input(*sequences[i], std::min(most, options_.prompt_chunk)));
   }
   if (active.empty()) return;
   Tensor logits;
+  ForwardOptions options;
+  options.observe_routing = options_.observe_routing;
+  options.on_failure = [&](std::size_t i, std::exception_ptr cause) {
+    active[i]->fail_with(std::move(cause));
+  };
   try {
-    logits = model_.forward(inputs);
+    logits = model_.forward(inputs, options);
   } catch (...) {
     for (Sequence* sequence : active) sequence->fail_with(std::current_exception());
     throw;
   }
   for (std::size_t i = 0; i < active.size(); ++i) {
     Sequence& sequence = *active[i];
+    if (sequence.failure()) continue;
     sequence.computed_ += inputs[i].ids.size();
     if (sequence.computed_ < sequence.ids_.size()) continue;  // more of its prompt to come
     try {

@@ -34,6 +34,10 @@ struct GenerationRequest {
   std::function<void(std::span<const float> logits)> on_logits;
 };
 
+// kUsage naming what the model cannot do: an empty prompt, one that fills the context, an id that the vocabulary
+// does not have, an embedding that fits nowhere, a sampling option out of range. Allocates nothing.
+void check_request(const K3Config& config, const GenerationRequest& request);
+
 enum class GenerationEnd {
   kEndToken,
   kMaxTokens,  // or the context is full
@@ -44,8 +48,7 @@ enum class GenerationEnd {
 // One sequence being generated: its ids, its state and how far its prompt has been read.
 class Sequence {
  public:
-  // kUsage naming what the model cannot do: an empty prompt, one that fills the context, an id that the
-  // vocabulary does not have, an embedding that fits nowhere, a sampling option out of range.
+  // check_request(), then the state of the empty sequence.
   Sequence(const K3Config& config, GenerationRequest request);
 
   bool in_prompt() const { return computed_ < request_.prompt.size(); }
@@ -85,14 +88,18 @@ class Engine {
  public:
   struct Options {
     std::size_t prompt_chunk = 256;  // most prompt tokens of a sequence in one step; no influence on results
+    RoutingObserver observe_routing = {};  // of every step; may be empty
   };
   // Keeps a reference to the model. kUsage if the chunk is 0.
   Engine(const Model& model, Options options);
 
   // Moves every unfinished sequence on: the next chunk of its prompt, or one token. A sequence whose logits
-  // are broken ends with kFailed and leaves the others alone. If the step as a whole fails, all that took
-  // part end so, because their states may be moved on in part, and the error is thrown.
-  void step(std::span<Sequence* const> sequences) const;
+  // are broken, or that needs an expert that cannot be read, ends with kFailed and its own cause and leaves
+  // the others alone. If the step as a whole fails, all that took part end so, because their states may be
+  // moved on in part, and the error is thrown.
+  // `prompt_tokens`: empty, or for each sequence the most that this step reads of its prompt, at least 1;
+  // prompt_chunk holds as well.
+  void step(std::span<Sequence* const> sequences, std::span<const std::size_t> prompt_tokens = {}) const;
 
   // Runs one sequence to its end. `on_token` returns false to stop; `on_prompt` hears of progress in the
   // prompt; both may be empty. Throws what made the sequence fail; kInterrupted if cancelled, and the
@@ -102,7 +109,7 @@ class Engine {
            const CancelToken& cancel) const;
 
  private:
-  SequenceInput next_input(Sequence& sequence) const;
+  SequenceInput next_input(Sequence& sequence, std::size_t most) const;
 
   const Model& model_;
   Options options_;

@@ -8,9 +8,12 @@ Tensor attention(const StepContext& step, std::size_t layer, const LayerWeights&
   return kda_attention(step, layer, std::get<KdaWeights>(w.attention), x);
 }
 
-Tensor ffn(const StepContext& step, std::size_t layer, const LayerWeights& w, ConstRows x) {
-  if (const auto* dense = std::get_if<MlpWeights>(&w.ffn)) return situ_mlp(step, *dense, x);
-  return latent_moe(step, layer, std::get<MoeWeights>(w.ffn), x);
+Tensor ffn(const StepContext& step, std::size_t layer, const LayerWeights& w, ConstRows x,
+           const ResidualStream& stream) {
+  const auto look_ahead = [&] { foresee_experts(step, layer + 1, stream); };
+  if (const auto* moe = std::get_if<MoeWeights>(&w.ffn)) return latent_moe(step, layer, *moe, x, look_ahead);
+  look_ahead();
+  return situ_mlp(step, std::get<MlpWeights>(w.ffn), x);
 }
 
 }  // namespace
@@ -53,7 +56,7 @@ void decoder_layer(const StepContext& step, std::size_t i, const LayerWeights& w
   h = attention_residual(step, stream, w.mlp_res_norm, w.mlp_res_proj);
   const Tensor ffn_in = rms_norm(step, h, w.post_attention_layernorm);
   step.observe("ffn_in", layer, ffn_in);
-  const Tensor m = ffn(step, i, w, ffn_in);
+  const Tensor m = ffn(step, i, w, ffn_in, stream);
   step.observe("ffn_out", layer, m);
   step.ops.add(m, prefix);
   step.observe("prefix", layer, prefix);

@@ -1,5 +1,8 @@
 #include "model/forward.h"
 
+#include <algorithm>
+#include <limits>
+
 #include "base/error.h"
 #include "model/layers.h"
 
@@ -64,6 +67,20 @@ Tensor rows_for_head(const Tensor& normed, std::span<const SequenceInput> sequen
   return rows;
 }
 
+void report_failures(std::span<const std::exception_ptr> failures, std::span<const SequenceInput> sequences,
+                     const ForwardOptions& options, Tensor& logits) {
+  std::size_t row = 0;
+  for (std::size_t i = 0; i < failures.size(); ++i) {
+    const std::size_t count = sequences[i].all_logits ? sequences[i].ids.size() : 1;
+    if (failures[i]) {
+      const Rows broken = rows_of(logits, row, count);
+      std::fill_n(broken.data, broken.size(), std::numeric_limits<float>::quiet_NaN());
+      options.on_failure(i, failures[i]);
+    }
+    row += count;
+  }
+}
+
 }  // namespace
 
 Model::Model(const LoadedModel& weights, const Ops& ops)
@@ -86,13 +103,15 @@ Tensor Model::forward(std::span<const SequenceInput> sequences, const ForwardOpt
       fail(ErrorCode::kInternal, "a sequence without tokens was given to a forward step");
   }
   const std::vector<SequenceRows> rows = rows_of_sequences(sequences);
-  const StepContext step{config_, ops_, experts_, rows, options};
+  std::vector<std::exception_ptr> failures(options.on_failure ? sequences.size() : 0);
+  const StepContext step{config_, ops_, experts_, rows, options, text_.layers, failures};
   const Tensor normed = run_layers(step, text_, embed(ops_, text_.embed_tokens, sequences));
   for (const SequenceRows& sequence : rows) sequence.state->position += sequence.count;
 
   const Tensor last = rows_for_head(normed, sequences);
   Tensor logits(last.rows(), text_.lm_head.rows);
   ops_.linear_f32(text_.lm_head, last, logits);
+  report_failures(failures, sequences, options, logits);
   return logits;
 }
 

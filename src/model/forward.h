@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <optional>
 #include <span>
@@ -33,6 +34,9 @@ using RoutingObserver = std::function<void(int layer, std::span<const RoutedToke
 struct ForwardOptions {
   Observer observe;
   RoutingObserver observe_routing;
+  // Hears of a sequence that cannot be computed while others can, because an expert that it needs cannot be
+  // read. Its logits are NaN and its state is of no more use. Empty: the step throws the cause instead.
+  std::function<void(std::size_t sequence, std::exception_ptr cause)> on_failure = {};
 };
 
 class Model {

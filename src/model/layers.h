@@ -2,6 +2,8 @@
 // of a step at once, except where a sequence's own state comes in.
 #pragma once
 
+#include <exception>
+#include <functional>
 #include <span>
 
 #include "checkpoint/config.h"
@@ -26,10 +28,14 @@ struct StepContext {
   ExpertSource& experts;
   std::span<const SequenceRows> sequences;
   const ForwardOptions& options;
+  std::span<const LayerWeights> layers = {};    // of the whole model, to look ahead; empty: do not
+  std::span<std::exception_ptr> failures = {};  // of each sequence; empty: a failure ends the step
 
   void observe(std::string_view name, int layer, ConstRows values) const {
     if (options.observe) options.observe(name, layer, values);
   }
+  // These rows cannot be computed. What they hold from here on is of no use, but finite.
+  void fail_rows(std::span<const std::uint32_t> broken, std::exception_ptr cause) const;
 };
 
 // What runs through the layers, for the rows of a step.
@@ -50,7 +56,13 @@ Tensor kda_attention(const StepContext& step, std::size_t layer, const KdaWeight
 Tensor mla_attention(const StepContext& step, std::size_t layer, const MlaWeights& w, ConstRows x);
 
 Tensor situ_mlp(const StepContext& step, const MlpWeights& w, ConstRows x);
-Tensor latent_moe(const StepContext& step, std::size_t layer, const MoeWeights& w, ConstRows x);
+// `meanwhile` is called when the experts have been asked for and before they are waited for; may be empty.
+Tensor latent_moe(const StepContext& step, std::size_t layer, const MoeWeights& w, ConstRows x,
+                  const std::function<void()>& meanwhile = {});
+// The layer's router, without telling anybody.
+std::vector<RoutedToken> choose_experts(const StepContext& step, const MoeWeights& w, ConstRows x);
+// Tells the source of experts which ones the layer will probably need, if it wants to know.
+void foresee_experts(const StepContext& step, std::size_t layer, const ResidualStream& stream);
 
 inline Rows rows_of(Tensor& x, std::size_t begin, std::size_t count) {
   return {x[begin], count, x.width()};

@@ -184,7 +184,7 @@ void TensorReader::want_padded_vector(const std::string& name, std::uint64_t lea
   want_vector(name, {longer ? location->tensor->shape : Shape{least}}, values);
 }
 
-void TensorReader::check_nothing_left(std::uint64_t layers) const {
+void TensorReader::check_nothing_left(std::uint64_t layers, std::uint64_t experts_elsewhere) const {
   for (const auto& [name, location] : tensors_->locations()) {
     if (taken_.contains(name)) continue;
     const TensorName parsed = parse_tensor_name(name);
@@ -192,10 +192,21 @@ void TensorReader::check_nothing_left(std::uint64_t layers) const {
         parsed.tensor_class == TensorClass::kVision || parsed.tensor_class == TensorClass::kProjector;
     const bool activation_scale = parsed.part == Part::kInputScale || parsed.part == Part::kInputGlobalScale;
     const bool in_model = parsed.layer < static_cast<std::int64_t>(layers);
-    if (other_tower || (activation_scale && in_model)) continue;
+    const bool elsewhere = parsed.tensor_class == TensorClass::kExpert &&
+                           parsed.expert < static_cast<std::int64_t>(experts_elsewhere);
+    if (other_tower || ((activation_scale || elsewhere) && in_model)) continue;
     fail(ErrorCode::kUnsupported, "{} has a tensor {} that is not part of K3 as its config.json describes it",
          tensors_->origin().string(), name);
   }
+}
+
+std::uint64_t TensorReader::other_expert_bytes() const {
+  std::uint64_t bytes = 0;
+  for (const auto& [name, location] : tensors_->locations()) {
+    if (taken_.contains(name) || parse_tensor_name(name).tensor_class != TensorClass::kExpert) continue;
+    bytes += location.tensor->bytes();
+  }
+  return bytes;
 }
 
 void TensorReader::cut_zero_padding(const std::string& name, std::size_t keep, Vector& values) {

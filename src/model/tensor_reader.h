@@ -59,8 +59,12 @@ class TensorReader {
   // cut_zero_padding().
   void want_padded_vector(const std::string& name, std::uint64_t least, Vector& values);
 
-  // kUnsupported naming a tensor that nobody wanted and that is no part of the model's other towers.
-  void check_nothing_left(std::uint64_t layers) const;
+  // kUnsupported naming a tensor that nobody wanted and that is no part of the model's other towers. Of each
+  // layer, the first `experts_elsewhere` routed experts are somebody else's.
+  void check_nothing_left(std::uint64_t layers, std::uint64_t experts_elsewhere = 0) const;
+
+  // Of the tensors of routed experts that nobody wanted, in the checkpoint.
+  std::uint64_t other_expert_bytes() const;
 
   std::uint64_t wanted_bytes() const { return wanted_bytes_; }                 // in the checkpoint
   std::uint64_t memory_bytes() const { return wanted_bytes_ + float_bytes_; }  // after read()

@@ -13,8 +13,12 @@
 #include "checkpoint/config.h"
 #include "compute/matrix.h"
 #include "experts/expert_source.h"
+#include "experts/memory_plan.h"
+#include "experts/streamed_options.h"
 
 namespace perigee {
+
+class StreamedExperts;
 
 using Vector = std::span<const float>;
 
@@ -57,13 +61,19 @@ struct TextWeights {
   std::vector<LayerWeights> layers;
 };
 
-// A checkpoint in memory. Accepts the released form (MXFP4 experts), NVFP4 of either layout and NVIDIA's
-// mixed FP8, as `perigee convert` and ModelOpt write them.
+// A checkpoint or a store, ready to run: the trunk in memory, the routed experts there too or streamed from
+// their files. Accepts the released form (MXFP4 experts), NVFP4 of either layout and NVIDIA's mixed FP8, as
+// `perigee convert` and ModelOpt write them.
 class LoadedModel {
  public:
   struct Options {
     std::function<void(std::uint64_t done_bytes, std::uint64_t total_bytes)> progress;
     std::uint64_t memory_limit_bytes = 0;  // 0: what the machine has available
+    ExpertHome experts = ExpertHome::kAuto;
+    StreamedOptions streaming = {};  // if they are streamed; the slots are planned here
+    // What is kept free for sequences: how many at a time, and the tokens of each.
+    std::uint64_t sequences = 1;
+    std::uint64_t sequence_tokens = 8192;
   };
 
   // Refuses by name what it does not understand: an unknown tensor, a wrong shape or type, an A_log whose
@@ -77,7 +87,9 @@ class LoadedModel {
   const K3Config& config() const;
   const TextWeights& text() const;
   ExpertSource& experts() const;
-  std::uint64_t bytes() const;  // memory that the weights occupy
+  std::uint64_t bytes() const;  // memory that the weights occupy, slots included
+  const MemoryPlan& memory_plan() const;
+  const StreamedExperts* streamed() const;  // nullptr: all experts are in memory
 
  private:
   struct Storage;
