@@ -57,12 +57,14 @@ __m512i twin_widen(Vector x) {
 
 #undef PERIGEE_INLINE
 #define PERIGEE_INLINE inline
+#undef PERIGEE_PIN
+#define PERIGEE_PIN(vector)
 
 // The order matters.
 // clang-format off
 #include "compute/cpu/vector_avx512_body.h"
-#include "compute/cpu/linear_body.h"
 #include "compute/cpu/elementary_body.h"
+#include "compute/cpu/linear_body.h"
 #include "compute/cpu/rows_body.h"
 #include "compute/cpu/kda_body.h"
 #include "compute/cpu/mla_body.h"

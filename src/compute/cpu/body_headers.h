@@ -16,3 +16,6 @@
 
 #define PERIGEE_INLINE [[gnu::always_inline]] inline
 #define PERIGEE_LAMBDA __attribute__((always_inline))
+
+// Makes the compiler hold a vector in a register.
+#define PERIGEE_PIN(vector) asm("" : "+v"(vector))

@@ -11,8 +11,8 @@ namespace {
 // clang-format off
 #include "compute/cpu/target_avx2.h"
 #include "compute/cpu/vector_avx2_body.h"
-#include "compute/cpu/linear_body.h"
 #include "compute/cpu/elementary_body.h"
+#include "compute/cpu/linear_body.h"
 #include "compute/cpu/rows_body.h"
 #include "compute/cpu/kda_body.h"
 #include "compute/cpu/mla_body.h"

@@ -16,8 +16,8 @@ namespace {
 // clang-format off
 #include "compute/cpu/target_avx512_bf16.h"
 #include "compute/cpu/vector_avx512_body.h"
-#include "compute/cpu/linear_body.h"
 #include "compute/cpu/elementary_body.h"
+#include "compute/cpu/linear_body.h"
 #include "compute/cpu/rows_body.h"
 #include "compute/cpu/kda_body.h"
 #include "compute/cpu/mla_body.h"

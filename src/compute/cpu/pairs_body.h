@@ -46,8 +46,9 @@ struct PairGradualForm {
                              short(0xBF00), short(0xBF80), short(0xBFC0), short(0xC000), short(0xC040),
                              short(0xC080), short(0xC0C0));
   }
-  PERIGEE_INLINE static F step(Word w, const std::byte* x, F p) {
-    const I pairs = load_bits(x), upper = splat_bits(0xFFFF0000);
+  PERIGEE_INLINE static Word activations(const std::byte* x) { return load_bits(x); }
+  PERIGEE_INLINE static F step(Word w, Word pairs, F p) {
+    const I upper = splat_bits(0xFFFF0000);
     p = fma(floats(and_bits(w, upper)), floats(and_bits(pairs, upper)), p);
     return fma(floats(left<16>(w)), floats(left<16>(pairs)), p);
   }
@@ -78,7 +79,7 @@ struct PairForm : PairGradualForm<weights> {
       for (std::size_t s = 0; s < 4; ++s) guard.see(w[s]);
     }
   }
-  PERIGEE_INLINE static F step(Word w, const std::byte* x, F p) { return dot_pairs(p, w, load_bits(x)); }
+  PERIGEE_INLINE static F step(Word w, Word x, F p) { return dot_pairs(p, w, x); }
 };
 
 PairContent pack_pairs(const float* x, std::size_t columns, std::byte* out) {

@@ -20,8 +20,8 @@ bool check_dot_pairs() {
       if (sum[l] != 0) sum[l] |= next() >> 16;  // all 24 bits; zero does not become subnormal
     }
     const F found = dot_pairs(floats(load_bits(sum)), load_bits(w), load_bits(x));
-    const F expected = PairGradualForm<WeightFormat::kBf16>::step(
-        load_bits(w), reinterpret_cast<const std::byte*>(x), floats(load_bits(sum)));
+    const F expected =
+        PairGradualForm<WeightFormat::kBf16>::step(load_bits(w), load_bits(x), floats(load_bits(sum)));
     alignas(64) std::uint32_t a[kWidth], b[kWidth];
     store(reinterpret_cast<float*>(a), found);
     store(reinterpret_cast<float*>(b), expected);

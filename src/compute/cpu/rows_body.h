@@ -59,7 +59,7 @@ float dot(const float* a, const float* b, std::size_t length) {
     const std::size_t count = length - at < kDotBlock ? length - at : kDotBlock;
     add_products(BlockWords(a + at, count), BlockWords(b + at, count), sums);
   }
-  return sum_groups(sums);
+  return sum_of_row(add_groups(sums));
 }
 
 float dot_with_itself(const float* x, std::size_t length) {
@@ -69,7 +69,7 @@ float dot_with_itself(const float* x, std::size_t length) {
     const BlockWords block(x + at, length - at < kDotBlock ? length - at : kDotBlock);
     add_products(block, block, sums);
   }
-  return sum_groups(sums);
+  return sum_of_row(add_groups(sums));
 }
 
 float norm_factor(const float* x, std::size_t width, float eps) {

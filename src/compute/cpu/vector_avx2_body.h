@@ -4,8 +4,9 @@ using I = __m256i;
 using Mask = __m256;
 
 constexpr std::size_t kWidth = 8;
-constexpr int kTileRows = 2;  // rows x tokens of a tile: what fits 16 registers
-constexpr int kTileTokens = 4;
+constexpr int kTileRows = 2;  // rows x tokens: their products and sums fit 16 registers
+constexpr int kTileTokens = 3;
+constexpr std::size_t kTileBlocks = 4;  // 16 rows of so many blocks leave half of 32 KiB free
 
 PERIGEE_INLINE F splat(float x) {
   return _mm256_set1_ps(x);
@@ -95,6 +96,13 @@ PERIGEE_INLINE F pick(F table, I index) {
   return _mm256_permutevar8x32_ps(table, index);
 }
 
+// x, loaded once: without it GCC reads it from memory again for every use, and loads limit the tiles.
+template <typename Vector>
+PERIGEE_INLINE Vector in_register(Vector x) {
+  PERIGEE_PIN(x);
+  return x;
+}
+
 // 8 bytes (16 bytes) as integers, in order.
 PERIGEE_INLINE void widen_8(const std::byte* from, I (&to)[1]) {
   to[0] = _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(from)));
@@ -168,10 +176,28 @@ PERIGEE_INLINE void decode_nibbles(const std::byte* from, F (&w)[8]) {
   w[7] = floats(and_bits(w13, upper));
 }
 
-// The canonical tree over the 32 lanes.
-PERIGEE_INLINE float sum_groups(const F* lanes) {
-  const F half = add(add(lanes[0], lanes[2]), add(lanes[1], lanes[3]));
+// The canonical tree over the 32 lanes: 16 and 8 first,
+PERIGEE_INLINE F add_groups(const F* lanes) {
+  return add(add(lanes[0], lanes[2]), add(lanes[1], lanes[3]));
+}
+// then 4, 2, 1, of one row
+PERIGEE_INLINE float sum_of_row(F half) {
   const __m128 four = _mm_add_ps(_mm256_castps256_ps128(half), _mm256_extractf128_ps(half, 1));
   const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
   return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
+}
+// or of as many rows as a vector has lanes: two rows fold into one vector at each step.
+PERIGEE_INLINE F fold_4(F a, F b) {
+  return add(_mm256_permute2f128_ps(a, b, 0x20), _mm256_permute2f128_ps(a, b, 0x31));
+}
+PERIGEE_INLINE F fold_2(F a, F b) {
+  return add(_mm256_shuffle_ps(a, b, 0x44), _mm256_shuffle_ps(a, b, 0xEE));
+}
+PERIGEE_INLINE F fold_1(F a, F b) {
+  return add(_mm256_shuffle_ps(a, b, 0x88), _mm256_shuffle_ps(a, b, 0xDD));
+}
+PERIGEE_INLINE F sum_of_rows(const F (&row)[kWidth]) {
+  F every_fourth[4];
+  for (std::size_t i = 0; i < 4; ++i) every_fourth[i] = fold_4(row[i], row[i + 4]);
+  return fold_1(fold_2(every_fourth[0], every_fourth[1]), fold_2(every_fourth[2], every_fourth[3]));
 }

@@ -5,8 +5,9 @@ using I = __m512i;
 using Mask = __mmask16;
 
 constexpr std::size_t kWidth = 16;
-constexpr int kTileRows = 4;  // rows x tokens of a tile: what fits 32 registers
-constexpr int kTileTokens = 4;
+constexpr int kTileRows = 4;  // rows x tokens: their products and sums fit 32 registers
+constexpr int kTileTokens = 3;
+constexpr std::size_t kTileBlocks = 2;  // 16 rows of so many blocks leave half of 32 KiB free
 
 PERIGEE_INLINE F splat(float x) {
   return _mm512_set1_ps(x);
@@ -96,6 +97,13 @@ PERIGEE_INLINE F pick(F table, I index) {
   return _mm512_permutexvar_ps(index, table);
 }
 
+// x, loaded once: without it GCC reads it from memory again for every use, and loads limit the tiles.
+template <typename Vector>
+PERIGEE_INLINE Vector in_register(Vector x) {
+  PERIGEE_PIN(x);
+  return x;
+}
+
 // 8 bytes (16 bytes) as integers, in order.
 PERIGEE_INLINE void widen_8(const std::byte* from, I (&to)[1]) {
   to[0] = _mm512_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(from)));
@@ -157,12 +165,38 @@ PERIGEE_INLINE void decode_nibbles(const std::byte* from, F (&w)[8]) {
   w[7] = pick(values, right<12>(packed));
 }
 
-// The canonical tree over the 32 lanes.
-PERIGEE_INLINE float sum_groups(const F* lanes) {
-  const F all = add(lanes[0], lanes[1]);
+// The canonical tree over the 32 lanes: 16 first,
+PERIGEE_INLINE F add_groups(const F* lanes) {
+  return add(lanes[0], lanes[1]);
+}
+// then 8, 4, 2, 1, of one row
+PERIGEE_INLINE float sum_of_row(F all) {
   const __m256 upper = _mm256_castpd_ps(_mm512_extractf64x4_pd(_mm512_castps_pd(all), 1));
   const __m256 half = _mm256_add_ps(_mm512_castps512_ps256(all), upper);
   const __m128 four = _mm_add_ps(_mm256_castps256_ps128(half), _mm256_extractf128_ps(half, 1));
   const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
   return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
+}
+// or of as many rows as a vector has lanes: two rows fold into one vector at each step.
+template <int chunks>
+PERIGEE_INLINE F choose_chunks(F a, F b) {
+  return floats(_mm512_shuffle_i32x4(bits(a), bits(b), chunks));
+}
+PERIGEE_INLINE F fold_8(F a, F b) {
+  return add(choose_chunks<0x44>(a, b), choose_chunks<0xEE>(a, b));
+}
+PERIGEE_INLINE F fold_4(F a, F b) {
+  return add(choose_chunks<0x88>(a, b), choose_chunks<0xDD>(a, b));
+}
+PERIGEE_INLINE F fold_2(F a, F b) {
+  return add(_mm512_shuffle_ps(a, b, 0x44), _mm512_shuffle_ps(a, b, 0xEE));
+}
+PERIGEE_INLINE F fold_1(F a, F b) {
+  return add(_mm512_shuffle_ps(a, b, 0x88), _mm512_shuffle_ps(a, b, 0xDD));
+}
+PERIGEE_INLINE F sum_of_rows(const F (&row)[kWidth]) {
+  F every_fourth[4];
+  for (std::size_t i = 0; i < 4; ++i)
+    every_fourth[i] = fold_4(fold_8(row[i], row[i + 4]), fold_8(row[i + 8], row[i + 12]));
+  return fold_1(fold_2(every_fourth[0], every_fourth[1]), fold_2(every_fourth[2], every_fourth[3]));
 }

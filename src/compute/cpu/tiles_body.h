@@ -1,0 +1,182 @@
+// More tokens than streamed_rows takes at once. A panel of some rows and blocks of weights is decoded into a
+// tile in the first-level cache; then a few tokens at a time meet all rows of the tile, so that activations
+// come from further away once for all those rows. The innermost loop keeps the sums of a few rows and tokens
+// in registers over the blocks of the panel. Included by linear_body.h.
+constexpr std::size_t kTileSets = 16 / kTileRows;  // sets of kTileRows rows
+constexpr std::size_t kChunkTokens = 48;
+
+// The scales of a panel, and the weights of one group of its lanes at a time.
+template <typename Form, int rows>
+struct Tile {
+  typename Form::Word words[kTileSets][kTileBlocks][Form::kSteps][rows];
+  F scales[kGroups][kTileSets][kTileBlocks][rows];
+};
+template <int rows>
+using TileSums = F[kGroups][kChunkTokens][kTileSets][rows];
+
+// x: the first of `tokens` packed tokens, at this group of the panel's first block.
+template <typename Form, int rows, int tokens>
+PERIGEE_INLINE void use_tile(const typename Form::Word (*words)[Form::kSteps][rows], const F (*scales)[rows],
+                             std::size_t blocks, bool fresh, const std::byte* x, std::size_t x_stride,
+                             F (*sums)[kTileSets][rows]) {
+  F sum[tokens][rows];
+#pragma GCC unroll 4
+  for (int t = 0; t < tokens; ++t) {
+#pragma GCC unroll 4
+    for (int r = 0; r < rows; ++r) sum[t][r] = fresh ? zero() : sums[t][0][r];
+  }
+  for (std::size_t b = 0; b < blocks; ++b) {
+    const std::byte* block = x + b * kXBlock<Form>;
+    F p[tokens][rows];
+#pragma GCC unroll 4
+    for (int t = 0; t < tokens; ++t) {
+#pragma GCC unroll 4
+      for (int r = 0; r < rows; ++r) p[t][r] = zero();
+    }
+#pragma GCC unroll 8
+    for (std::size_t s = 0; s < Form::kSteps; ++s) {
+      typename Form::Word w[rows];
+#pragma GCC unroll 4
+      for (int r = 0; r < rows; ++r) w[r] = in_register(words[b][s][r]);
+#pragma GCC unroll 4
+      for (int t = 0; t < tokens; ++t) {
+        const std::byte* at = block + static_cast<std::size_t>(t) * x_stride + s * kVectorBytes;
+        const typename Form::Word values = in_register(Form::activations(at));
+#pragma GCC unroll 4
+        for (int r = 0; r < rows; ++r) p[t][r] = Form::step(w[r], values, p[t][r]);
+      }
+    }
+#pragma GCC unroll 4
+    for (int t = 0; t < tokens; ++t) {
+#pragma GCC unroll 4
+      for (int r = 0; r < rows; ++r) sum[t][r] = fma(p[t][r], scales[b][r], sum[t][r]);
+    }
+  }
+#pragma GCC unroll 4
+  for (int t = 0; t < tokens; ++t) {
+#pragma GCC unroll 4
+    for (int r = 0; r < rows; ++r) sums[t][0][r] = sum[t][r];
+  }
+}
+
+template <typename Form, int rows>
+struct TiledRows {
+  const LinearTask& task;
+  std::size_t first;  // row
+  std::size_t sets;   // of `rows` rows
+  typename Form::Guard guard;
+  Tile<Form, rows> tile;
+  TileSums<rows> sums;
+
+  // An aggregate would fill 100 KiB with zeros.
+  TiledRows(const LinearTask& linear_task, std::size_t first_row, std::size_t row_sets)
+      : task(linear_task), first(first_row), sets(row_sets) {}
+
+  // Calls body(row's block, lanes present, set, block of the panel, row of the set) for the whole panel.
+  template <typename Body>
+  PERIGEE_INLINE void for_blocks(std::size_t first_block, std::size_t blocks, Body&& body) {
+    const Matrix& matrix = *task.matrix;
+    for (std::size_t r = 0; r < sets * rows; ++r) {
+      const RowBytes row = row_bytes<Form::kFormat>(matrix, first + r);
+      for (std::size_t b = 0; b < blocks; ++b) {
+        const std::size_t at = first_block + b;
+        if ((at + 1) * kDotBlock <= matrix.columns) {
+          body(RowBytes{row.values + at * value_bytes(Form::kFormat),
+                        row.scales + at * scale_bytes(Form::kFormat)},
+               kDotLanes, r / rows, b, r % rows);
+        } else {
+          const PaddedTail<Form::kFormat> tail(matrix, row);
+          body(tail.bytes(), lanes_of(matrix.columns % kDotBlock), r / rows, b, r % rows);
+        }
+      }
+    }
+  }
+
+  void fill_scales(std::size_t first_block, std::size_t blocks) {
+    for_blocks(first_block, blocks,
+               [&](RowBytes block, std::size_t lanes, std::size_t set, std::size_t b, std::size_t r)
+                   PERIGEE_LAMBDA {
+                     prefetch<Form::kFormat>(block.values + kTileBlocks * value_bytes(Form::kFormat));
+                     F scale[kGroups];
+                     block_scales<Form::kFormat>(block.scales, scale);
+                     if (lanes < kDotLanes) leave_out_lanes(lanes, scale);
+                     for (std::size_t g = 0; g < kGroups; ++g) tile.scales[g][set][b][r] = scale[g];
+                   });
+  }
+
+  void fill_words(std::size_t first_block, std::size_t blocks, std::size_t g) {
+    for_blocks(first_block, blocks,
+               [&](RowBytes block, std::size_t, std::size_t set, std::size_t b, std::size_t r)
+                   PERIGEE_LAMBDA {
+                     typename Form::Word w[Form::kSteps];
+                     Form::decode(block.values, g, w, guard);
+                     for (std::size_t s = 0; s < Form::kSteps; ++s) tile.words[set][b][s][r] = w[s];
+                   });
+  }
+
+  template <int tokens>
+  PERIGEE_INLINE void use(std::size_t g, std::size_t token, const std::byte* x, std::size_t blocks,
+                          bool fresh) {
+    for (std::size_t set = 0; set < sets; ++set)
+      use_tile<Form, rows, tokens>(tile.words[set], tile.scales[g][set], blocks, fresh,
+                                   x + token * task.x_stride, task.x_stride,
+                                   reinterpret_cast<F(*)[kTileSets][rows]>(sums[g][token][set]));
+  }
+
+  void use_panel(std::size_t first_block, std::size_t blocks, std::size_t g) {
+    static_assert(kTileTokens == 3);
+    const std::byte* x = task.x + first_block * kXBlock<Form> + g * Form::kSteps * kVectorBytes;
+    std::size_t t = 0;
+    for (; t + 3 <= task.tokens; t += 3) use<3>(g, t, x, blocks, first_block == 0);
+    if (task.tokens - t == 2) use<2>(g, t, x, blocks, first_block == 0);
+    if (task.tokens - t == 1) use<1>(g, t, x, blocks, first_block == 0);
+  }
+
+  void run() {
+    const std::size_t blocks = (task.matrix->columns + kDotBlock - 1) / kDotBlock;
+    for (std::size_t b = 0; b < blocks; b += kTileBlocks) {
+      const std::size_t count = blocks - b < kTileBlocks ? blocks - b : kTileBlocks;
+      fill_scales(b, count);
+      for (std::size_t g = 0; g < kGroups; ++g) {
+        fill_words(b, count, g);
+        use_panel(b, count, g);
+      }
+    }
+  }
+
+  // kWidth rows at once: their results are neighbours.
+  void finish() const {
+    const std::size_t count = sets * rows;
+    for (std::size_t t = 0; t < task.tokens; ++t) {
+      for (std::size_t r = 0; r < count; r += kWidth) {
+        F row[kWidth];
+        for (std::size_t i = 0; i < kWidth; ++i) row[i] = r + i < count ? row_lanes(t, r + i) : zero();
+        const F y = stored(mul(sum_of_rows(row), splat(task.matrix->global_scale)), task.round);
+        put_rows(y, count - r, task.y + t * task.y_stride + first + r - task.first_row);
+      }
+    }
+  }
+
+  PERIGEE_INLINE F row_lanes(std::size_t t, std::size_t r) const {
+    F lanes[kGroups];
+    for (std::size_t g = 0; g < kGroups; ++g) lanes[g] = sums[g][t][r / rows][r % rows];
+    return add_groups(lanes);
+  }
+  PERIGEE_INLINE static void put_rows(F values, std::size_t count, float* y) {
+    if (count >= kWidth) return store(y, values);
+    float several[kWidth];
+    store(several, values);
+    std::memcpy(y, several, count * sizeof(float));
+  }
+};
+
+// Rows [first, first + sets * rows) for at most kChunkTokens tokens.
+template <typename Form, int rows>
+void tiled_rows(const LinearTask& task, std::size_t first, std::size_t sets) {
+  TiledRows<Form, rows> tiled(task, first, sets);
+  tiled.run();
+  if constexpr (Form::Guard::kNeeded) {
+    if (tiled.guard.raised()) return tiled_rows<typename Form::Gradual, rows>(task, first, sets);
+  }
+  tiled.finish();
+}
