@@ -34,6 +34,10 @@ void add_model_option(CLI::App& command, ModelOptions& options, const std::strin
                   "Checkpoint: a folder with config.json and shards, MXFP4 or NVFP4")
       ->type_name("CKPT")
       ->required();
+  add_precision_option(command, options);
+}
+
+void add_precision_option(CLI::App& command, ModelOptions& options) {
   add_choice(command, "--precision", options.precision,
              {{"bf16", Precision::kBf16}, {"f32", Precision::kF32}},
              "Rounding of activations: bf16 as the release computes, f32 none");

@@ -25,6 +25,8 @@ struct ModelOptions {
 
 // -m/--model (or `name`), and --precision.
 void add_model_option(CLI::App& command, ModelOptions& options, const std::string& name = "-m,--model");
+// --precision alone.
+void add_precision_option(CLI::App& command, ModelOptions& options);
 // --backend, --threads.
 void add_backend_options(CLI::App& command, ModelOptions& options);
 // --vocab, whose default is the checkpoint's folder.

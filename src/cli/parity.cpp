@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "cli/byte_streams.h"
 #include "cli/command.h"
+#include "cli/parity_block.h"
 #include "cli/parity_logits.h"
 #include "cli/text_table.h"
 #include "cli/vocabulary_option.h"
@@ -22,6 +23,7 @@ using Json = nlohmann::ordered_json;
 constexpr const char* kParityExamples = R"(Examples:
   perigee parity text tests/data/text --vocab K3          tokenizer, prompts, tool calls, replies
   perigee parity logits GOLDEN                            the forward pass
+  perigee parity block --shard K3/model-00013-of-000096.safetensors   one layer of one shard, MXFP4 and NVFP4
 Exit status: 0 everything is equal or near enough, 1 something differs.)";
 
 constexpr const char* kExamples = R"(Examples:
@@ -120,6 +122,7 @@ void register_parity(CLI::App& app, CommandContext& context) {
   text.footer(kExamples);
   text.callback([arguments] { run_text(*arguments); });
   register_parity_logits(command, context);
+  register_parity_block(command, context);
 }
 
 }  // namespace perigee
