@@ -51,6 +51,8 @@ class ApiError : public std::runtime_error {
 // logged and not shown, because it may name files.
 ApiError api_error_of(const std::exception& error);
 ApiError api_error_of(const Refusal& refusal);
+// Of a job that failed or was cancelled; only a server that stops cancels for clients that are still there.
+ApiError api_error_of(const JobSummary& summary);
 
 int status_of(ApiFault fault, ApiDialect dialect);
 // {"error":{"message","type","param","code"}}, or {"type":"error","error":{"type","message"}}.

@@ -12,6 +12,8 @@
 
 namespace perigee {
 
+bool equal_without_case(std::string_view a, std::string_view b);  // of ASCII letters
+
 // Names compare without regard to case. In the order in which they came; few, so that looking is linear.
 class HttpHeaders {
  public:

@@ -49,23 +49,22 @@ struct ReplyRequest {
   SamplingOptions sampling;
   std::size_t max_tokens = 0;
   std::size_t top_logprobs = 0;
-  std::string client;
-  int priority = 0;
+  std::string client;  // for fairness
 };
 
 // Fills what follows from the conversation alone: prompt, tools, calls, snapshot positions.
 ReplyRequest reply_request_of(const Conversation& conversation, const Tokenizer& tokenizer);
-
-// The prompt's ids as usage counts them.
-std::size_t counted_prompt_tokens(const ReplyRequest& request, const ServeContext& context);
 
 // `wanted`: what the client asked for, 0: nothing. kContextLength naming `prompt_param` for a prompt that
 // fills the context, and `wanted_param` for a limit beyond it.
 std::size_t checked_max_tokens(const ServeContext& context, std::size_t prompt_ids, std::size_t wanted,
                                const std::string& wanted_param, const std::string& prompt_param = "messages");
 
+// Hands a job to the engine and has it cancelled if the client leaves. Throws ApiError if it is not taken.
+void submit_job(const ServeContext& context, Job job, const std::shared_ptr<HttpExchange>& exchange);
+
 // Throws ApiError if the engine does not take the job; then the sink hears nothing. If the client of
-// `exchange` leaves, the engine stops and the sink hears finished() with what there is.
+// `exchange` leaves, the engine stops and the sink hears failed().
 void start_reply(const ServeContext& context, ReplyRequest request, std::shared_ptr<ReplySink> sink,
                  const std::shared_ptr<HttpExchange>& exchange);
 

@@ -37,6 +37,8 @@ struct RouterOptions {
   // against pages whose name was made to point there.
   std::vector<std::string> hosts;
   std::size_t max_body_bytes = std::size_t{64} << 20;
+  // Hears of every answer; `route` is the route's path, "refused" before a route was reached. May be empty.
+  std::function<void(const std::string& route, int status)> on_answer;
 };
 
 class Router {
@@ -54,17 +56,21 @@ class Router {
   // answer_head(), then the route's handler.
   void handle(const HttpRequest& request, const std::shared_ptr<HttpExchange>& exchange) const;
 
-  // Of the transport's own making: a malformed head, a timeout.
-  HttpResponse transport_error(const ApiError& error, const HttpRequest& request) const;
+  // The answer to a request that went wrong outside of a handler: a malformed head, a timeout. `request` is
+  // what is known of it.
+  HttpResponse refused(const ApiError& error, const HttpRequest& request) const;
 
   // Whom the request belongs to when turns are taken: the key if there are keys, else the peer.
   std::string client_of(const HttpRequest& request) const;
 
  private:
-  const Route* find(const HttpRequest& head) const;
+  const Route* find(const HttpRequest& head) const;  // never null
+  std::string allowed_methods(std::string_view path) const;
   std::optional<std::size_t> key_of(const HttpRequest& head) const;
+  bool origin_allowed(std::string_view origin, std::string_view host) const;
   void check_browser(const HttpRequest& head) const;
   void check_head(const HttpRequest& head) const;
+  HttpResponse preflight(const HttpRequest& head) const;
   HttpHeaders cors_headers(const HttpRequest& head) const;
 
   RouterOptions options_;

@@ -1,0 +1,90 @@
+#include "serve/openai_json.h"
+
+#include <algorithm>
+#include <chrono>
+#include <random>
+
+#include "text/utf8.h"
+
+namespace perigee {
+
+std::int64_t unix_seconds() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::seconds>(now).count();
+}
+
+std::string new_answer_id(const char* prefix) {
+  std::random_device random;
+  return fmt::format("{}{:08x}{:08x}{:08x}", prefix, static_cast<std::uint32_t>(unix_seconds()), random(),
+                     random());
+}
+
+Json usage_json(const ReplyUsage& usage) {
+  return {{"prompt_tokens", usage.prompt_tokens},
+          {"completion_tokens", usage.completion_tokens},
+          {"total_tokens", usage.prompt_tokens + usage.completion_tokens},
+          {"completion_tokens_details", {{"reasoning_tokens", usage.reasoning_tokens}}},
+          {"prompt_tokens_details", {{"cached_tokens", usage.cached_tokens}}},
+          {"cached_tokens", usage.cached_tokens}};
+}
+
+Json calls_json(const std::vector<ReplyCall>& calls) {
+  Json json = Json::array();
+  for (const ReplyCall& call : calls) {
+    json.push_back({{"id", call.id},
+                    {"type", "function"},
+                    {"function", {{"name", call.name}, {"arguments", call.arguments}}}});
+  }
+  return json;
+}
+
+std::string token_text(TokenId id, const Vocabulary& vocabulary) {
+  return replace_invalid_utf8(vocabulary.bytes(id));
+}
+
+double finite_logprob(float log_probability) {
+  constexpr float kLeast = -9999;
+  return std::max(log_probability, kLeast);
+}
+
+namespace {
+
+Json one_logprob(const TokenProbability& token, const Vocabulary& vocabulary) {
+  Json bytes;
+  if (!vocabulary.is_special(token.id)) {
+    bytes = Json::array();
+    for (const char byte : vocabulary.bytes(token.id)) bytes.push_back(static_cast<unsigned char>(byte));
+  }
+  return {{"token", token_text(token.id, vocabulary)},
+          {"logprob", finite_logprob(token.log_probability)},
+          {"bytes", std::move(bytes)}};
+}
+
+}  // namespace
+
+Json logprob_json(const SampledToken& token, const Vocabulary& vocabulary) {
+  Json json = one_logprob(token.chosen, vocabulary);
+  Json top = Json::array();
+  for (const TokenProbability& one : token.top) top.push_back(one_logprob(one, vocabulary));
+  json["top_logprobs"] = std::move(top);
+  return json;
+}
+
+void add_usage_headers(HttpHeaders& headers, const ReplyUsage& usage) {
+  headers.add("X-Msh-Usage-Prompt-Tokens", std::to_string(usage.prompt_tokens));
+  headers.add("X-Msh-Usage-Cached-Tokens", std::to_string(usage.cached_tokens));
+}
+
+std::string event_text(const Json& json) {
+  return "data: " + json_text(json) + "\n\n";
+}
+
+HttpResponse event_stream_head() {
+  HttpResponse head;
+  head.content_type = "text/event-stream; charset=utf-8";
+  head.headers.add("Cache-Control", "no-cache");
+  head.headers.add("X-Accel-Buffering", "no");  // proxies that would wait for more
+  return head;
+}
+
+}  // namespace perigee

@@ -1,0 +1,37 @@
+// Pieces of JSON that answers of OpenAI's dialect are made of.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "engine/sampler.h"
+#include "serve/json_output.h"
+#include "serve/reply_job.h"
+#include "text/vocabulary.h"
+
+namespace perigee {
+
+// `prefix` and 24 hex digits: the time, then randomness.
+std::string new_answer_id(const char* prefix);
+std::int64_t unix_seconds();
+
+Json usage_json(const ReplyUsage& usage);
+Json calls_json(const std::vector<ReplyCall>& calls);
+
+// {token, logprob, bytes, top_logprobs}; bytes is null for special tokens.
+Json logprob_json(const SampledToken& token, const Vocabulary& vocabulary);
+// What a token is called: its text, invalid UTF-8 as U+FFFD.
+std::string token_text(TokenId id, const Vocabulary& vocabulary);
+// JSON has no infinity.
+double finite_logprob(float log_probability);
+
+// X-Msh-Usage-…: on every answer, streams included.
+void add_usage_headers(HttpHeaders& headers, const ReplyUsage& usage);
+
+std::string event_text(const Json& json);  // "data: …\n\n"
+inline constexpr const char* kLastEvent = "data: [DONE]\n\n";
+inline constexpr const char* kHeartbeat = ": keep-alive\n\n";
+HttpResponse event_stream_head();
+
+}  // namespace perigee
