@@ -73,12 +73,23 @@ void apply_penalties(const SamplingOptions& options, std::span<const std::uint32
   }
 }
 
+void apply_filter(const TokenFilter& filter, std::span<const std::uint32_t> generated,
+                  std::vector<double>& logits) {
+  if (!filter) return;
+  std::vector<std::uint64_t> allowed((logits.size() + 63) / 64, 0);
+  filter(generated, allowed);
+  for (std::size_t id = 0; id < logits.size(); ++id) {
+    if ((allowed[id / 64] >> (id % 64) & 1) == 0) logits[id] = kExcluded;
+  }
+}
+
 std::vector<double> modified_logits(std::span<const float> logits, const SamplingOptions& options,
                                     std::span<const std::uint32_t> generated) {
   std::vector<double> modified(logits.begin(), logits.end());
   apply_penalties(options, generated, modified);
   for (const auto& [id, bias] : options.logit_bias) logit_of(modified, id, "logit_bias") += bias;
   for (const std::uint32_t id : options.banned) logit_of(modified, id, "banned") = kExcluded;
+  apply_filter(options.filter, generated, modified);
   return modified;
 }
 
@@ -89,7 +100,8 @@ std::vector<Candidate> candidates_of(const std::vector<double>& logits) {
   for (std::size_t id = 0; id < logits.size(); ++id) {
     if (logits[id] != kExcluded) candidates.push_back({static_cast<std::uint32_t>(id), logits[id], 0});
   }
-  if (candidates.empty()) fail(ErrorCode::kUsage, "banned leaves no token that could be chosen");
+  if (candidates.empty())
+    fail(ErrorCode::kUsage, "banned ids and the filter leave no token that could be chosen");
   return candidates;
 }
 

@@ -6,18 +6,25 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <unordered_map>
 #include <vector>
 
 namespace perigee {
 
+// Says which ids may come next: given all ids generated so far, it sets the bits of those ids, 64 to a word;
+// all are clear at first. Copies of the options share what it refers to, so options with one serve one
+// sequence.
+using TokenFilter =
+    std::function<void(std::span<const std::uint32_t> generated, std::span<std::uint64_t> allowed)>;
+
 // In the order in which they are applied:
 //  1. repetition_penalty, once for every id in `generated`: a positive logit is divided by it, others
 //  multiplied
 //  2. frequency_penalty times the number of occurrences in `generated`, and presence_penalty, are subtracted
 //  3. logit_bias is added
-//  4. banned ids are taken out
+//  4. banned ids are taken out, and those that the filter does not allow
 //  5. temperature 0: the largest logit is chosen and the rest of this list does not matter;
 //     otherwise logits are divided by the temperature
 //  6. top_k: only so many of the most likely ids remain
@@ -35,6 +42,7 @@ struct SamplingOptions {
   std::uint64_t seed = 0;
   std::unordered_map<std::uint32_t, double> logit_bias;
   std::vector<std::uint32_t> banned;  // ids that are never chosen
+  TokenFilter filter;                 // empty: all ids are allowed
 };
 
 struct TokenProbability {

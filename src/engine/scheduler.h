@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <thread>
 #include <unordered_set>
@@ -94,20 +95,25 @@ class Scheduler {
   struct Turn;  // what one look at the queue brings
   using Clock = std::chrono::steady_clock;
 
+  void check_options() const;
+  Refusal refusal(Refusal::Reason reason, std::uint64_t bytes) const;
+
   void work();
   bool next_turn(Turn& turn);
-  void take_cancelled(Turn& turn);
   void admit(Turn& turn);
+  void end_waiting(WaitingJob waiting);
   void start(WaitingJob waiting);
   void begin_prompt(Running& running);
-  void end_waiting(WaitingJob waiting);
+
+  std::vector<std::size_t> shares_of_step() const;
   void run_step();
-  void after_step(Running& running, bool was_in_prompt, std::size_t computed_before);
-  void tell_progress(Running& running, bool was_in_prompt);
-  void keep_snapshot(Running& running);
+  void account(std::span<Running* const> stepped);
+  void tell_progress(Running& running) const;
+  void keep_snapshot(const Running& running) const;
+
   void finish(Running& running);
-  void remove_finished();
-  Refusal queue_full() const;
+  void end_job(JobId id, JobListener& listener, const JobSummary& summary);
+  void finish_ended();
 
   const Engine& engine_;
   const K3Config& config_;

@@ -35,13 +35,22 @@ void check_embeddings(const K3Config& config, const GenerationRequest& request) 
   }
 }
 
+// So that nothing is allocated for a request that cannot be served.
+GenerationRequest checked(const K3Config& config, GenerationRequest request) {
+  check_request(config, request);
+  return request;
+}
+
 }  // namespace
 
+void check_request(const K3Config& config, const GenerationRequest& request) {
+  check_prompt(config, request.prompt);
+  check_embeddings(config, request);
+  check_sampling(request.sampling);
+}
+
 Sequence::Sequence(const K3Config& config, GenerationRequest request)
-    : request_(std::move(request)), ids_(request_.prompt), state_(config) {
-  check_prompt(config, request_.prompt);
-  check_embeddings(config, request_);
-  check_sampling(request_.sampling);
+    : request_(checked(config, std::move(request))), ids_(request_.prompt), state_(config) {
   most_ids_ = config.max_position_embeddings;
   if (request_.max_tokens > 0) most_ids_ = std::min(most_ids_, ids_.size() + request_.max_tokens);
 }
