@@ -80,9 +80,11 @@ BlockParityOptions quick(const fs::path& shard) {
   return options;
 }
 
-std::string nvfp4(const fs::path& folder, Layout layout) {
+// Made once for the whole test program.
+fs::path nvfp4(Layout layout) {
+  static const test::TempDir folder;
   const fs::path converted = folder / layout_name(layout);
-  test::make_nvfp4(test::mini_model(), converted, layout);
+  if (!fs::exists(converted)) test::make_nvfp4(test::mini_model(), converted, layout);
   return converted;
 }
 
@@ -99,7 +101,8 @@ TEST(BlockParity, EveryFormOnEveryBackendGivesTheSameBits) {
     BlockParityOptions options;
     options.shard = test::mini_model();
     options.layer = layer;
-    options.threads = 2;
+    options.tokens = 4;
+    options.threads = 1;
     const BlockParity parity = check(options);
     EXPECT_TRUE(parity.equal());
     EXPECT_EQ(parity.layer, layer);
@@ -129,10 +132,8 @@ TEST(BlockParity, AShardIsCheckedAgainstAnIndexThatNamesMissingOnes) {
 }
 
 TEST(BlockParity, ConversionsOnDiskGiveTheSameBits) {
-  const test::TempDir folder;
   BlockParityOptions options = quick(test::mini_model());
-  options.against = {nvfp4(folder.path(), Layout::kModelOpt),
-                     nvfp4(folder.path(), Layout::kCompressedTensors)};
+  options.against = {nvfp4(Layout::kModelOpt), nvfp4(Layout::kCompressedTensors)};
   const BlockParity parity = check(options);
   EXPECT_TRUE(parity.equal());
   ASSERT_THAT(parity.runs, SizeIs(3));  // so nothing was cast in memory
@@ -157,10 +158,9 @@ TEST(BlockParity, FingerprintsAreHashesOfTheBytesInTheFile) {
 }
 
 TEST(BlockParity, NamesTheExpertWhoseNibbleWasAltered) {
-  const test::TempDir folder;
   const std::uint32_t expert = check(quick(test::mini_model())).chosen.at(1);
   for (const Layout layout : {Layout::kModelOpt, Layout::kCompressedTensors}) {
-    const OneShard converted(nvfp4(folder.path(), layout));
+    const OneShard converted(nvfp4(layout));
     const std::string tensor = fmt::format("{}block_sparse_moe.experts.{}.w2.weight{}", kLayer1, expert,
                                            layout == Layout::kModelOpt ? "" : "_packed");
     const std::uint64_t at = 16 * 3 + 5;  // rows of 32 columns are 16 bytes: row 3, columns 10 and 11
@@ -178,8 +178,7 @@ TEST(BlockParity, NamesTheExpertWhoseNibbleWasAltered) {
 }
 
 TEST(BlockParity, NamesATensorOfTheTrunkThatIsAnother) {
-  const test::TempDir folder;
-  const OneShard converted(nvfp4(folder.path(), Layout::kModelOpt));
+  const OneShard converted(nvfp4(Layout::kModelOpt));
   converted.overwrite(kRouter, 0, {static_cast<unsigned char>(converted.byte(kRouter, 0) ^ 1)});
   BlockParityOptions options = quick(test::mini_model());
   options.against = {converted.path()};
