@@ -1,7 +1,7 @@
 #include "experts/popular_policy.h"
 
 #include <algorithm>
-#include <cmath>
+#include <bit>
 
 namespace perigee {
 namespace {
@@ -43,11 +43,11 @@ PopularPolicy::PopularPolicy(const CacheShape& shape, const ExpertUsage& usage, 
   if (!usage.rates.empty()) choose_pinned();
 }
 
-// Half octaves below 1.
+// Half octaves below 1, roughly: the exponent and the first bit of the fraction.
 std::size_t PopularPolicy::rate_bin(float rate) {
-  if (rate <= 0) return kRates - 1;
-  const int bin = static_cast<int>(-2 * std::log2(rate));
-  return static_cast<std::size_t>(std::clamp(bin, 0, static_cast<int>(kRates) - 1));
+  constexpr int kOne = 127 << 1;
+  const int code = static_cast<int>(std::bit_cast<std::uint32_t>(rate) >> 22);
+  return static_cast<std::size_t>(std::clamp(kOne - code, 0, static_cast<int>(kRates) - 1));
 }
 
 float PopularPolicy::chance_of(const History& expert) const {

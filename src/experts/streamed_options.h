@@ -21,12 +21,12 @@ struct StreamedOptions {
   std::size_t slots = 1;  // experts in memory
   CachePolicyKind policy = CachePolicyKind::kPopular;
   double pinned_share = 0.5;  // of the slots, for the popular set
-  ExpertUsage usage;          // of earlier runs; may be empty
+  ExpertUsage usage = {};     // of earlier runs; may be empty
   VerifyReads verify = VerifyReads::kFirst;
   bool prefetch = true;
   bool lock_memory = false;
-  unsigned reads_per_drive = 4;                       // under way at a time; docs/streaming.md
-  std::function<std::unique_ptr<AsyncIo>()> make_io;  // empty: the best there is
+  unsigned reads_per_drive = 4;                            // under way at a time; docs/streaming.md
+  std::function<std::unique_ptr<AsyncIo>()> make_io = {};  // empty: the best there is
 };
 
 }  // namespace perigee

@@ -58,6 +58,11 @@ MemoryNeeds needs_of(const K3Config& config, const LoadedModel::Options& options
   return needs;
 }
 
+// Slots take all that is left, so something must be left for the rest of the program and of the machine.
+std::uint64_t memory_for(std::uint64_t limit) {
+  return limit > 0 ? limit : available_memory_bytes() / 16 * 15;
+}
+
 // Experts that come from files. In a store they never come from anywhere else: to be resident means a slot
 // for each.
 struct FileExperts {
@@ -103,8 +108,7 @@ LoadedModel LoadedModel::load(const std::filesystem::path& checkpoint, const Opt
   TensorReader reader(std::make_shared<CheckpointTensors>(CheckpointTensors::of_checkpoint(checkpoint)));
   want_trunk(config, reader, storage->text);
   MemoryNeeds needs = needs_of(config, options, reader.memory_bytes());
-  const std::uint64_t available =
-      options.memory_limit_bytes > 0 ? options.memory_limit_bytes : available_memory_bytes();
+  const std::uint64_t available = memory_for(options.memory_limit_bytes);
   needs.experts = reader.other_expert_bytes();
   FileExperts from_files;
   if (!is_store(checkpoint) && is_resident(needs, available, options.experts)) {
