@@ -20,7 +20,7 @@ FLOORS = {
     "synth": 4, "engines": 4, "survey": 4, "experts": 4,
     "verify": 5, "model": 5,
     "convert": 6, "engine": 6,
-    "serve": 7, "proof": 7, "deploy": 7, "bench": 7,
+    "serve": 7, "proof": 7, "deploy": 7, "bench": 7, "pack": 7,
     "cli": 8,
 }
 

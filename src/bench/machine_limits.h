@@ -12,7 +12,7 @@
 
 namespace perigee {
 
-// Seconds for reading all of the memory once, in one contiguous part per thread.
+// Seconds (work_clock) for reading all of the memory once, in one contiguous part per thread.
 double read_stream_seconds(std::span<const std::byte> memory, ThreadPool& pool);
 
 struct ComputePeak {
@@ -21,7 +21,8 @@ struct ComputePeak {
   double macs_per_second = 0;  // multiply-adds of all threads together
 };
 
-// One round of some milliseconds; 0 for a backend that has no such instruction ("reference").
+// The fastest of the instructions that a backend may use: on some processors BF16 dots do fewer multiply-adds
+// than FMA does. One round of some milliseconds; 0 for a backend that has none of them ("reference").
 double measure_peak(const std::string& backend, ThreadPool& pool);
 
 // Of all instructions that this machine has, slowest first; medians.

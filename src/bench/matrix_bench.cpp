@@ -20,16 +20,16 @@ struct CaseMemory {
   std::vector<Matrix> matrices;
   std::uint64_t bytes = 0;  // of all matrices
 
-  CaseMemory(const MatrixCase& matrix, std::uint64_t memory_bytes, ThreadPool& pool)
+  CaseMemory(const MatrixCase& matrix, std::uint64_t memory_bytes)
       : shape(matrix),
-        ring(matrix.format, memory_bytes, pool),
+        ring(matrix.format, memory_bytes),
         matrices(ring.take_all(matrix.rows, matrix.columns)) {
     for (const Matrix& one : matrices) bytes += matrix_bytes(one);
   }
 };
 
-double multiply_seconds(const CaseMemory& memory, const Ops& ops, ConstRows x, Rows y) {
-  return wall_seconds([&] {
+double multiply_seconds(const CaseMemory& memory, const Ops& ops, unsigned threads, ConstRows x, Rows y) {
+  return work_seconds(threads, [&] {
     for (const Matrix& matrix : memory.matrices) ops.linear(matrix, x, y);
   });
 }
@@ -53,7 +53,7 @@ MatrixRate measure(const CaseMemory& memory, const Ops& ops, std::size_t batch, 
     const double stream_rate =
         static_cast<double>(memory.ring.memory().size()) / read_stream_seconds(memory.ring.memory(), pool);
     streams.push_back(stream_rate);
-    seconds.push_back(multiply_seconds(memory, ops, x, y));
+    seconds.push_back(multiply_seconds(memory, ops, pool.threads(), x, y));
     instructions.push_back(compute_seconds());
     ratios.push_back(std::max(bytes / stream_rate, instructions.back()) / seconds.back());
   }
@@ -90,10 +90,9 @@ MatrixBenchResult bench_matrices(const MatrixBenchOptions& options) {
     ThreadPool pool(threads);
     result.peaks.emplace_back(threads, measure_compute_peaks(pool, options.rounds));
   }
-  ThreadPool filling(0);
   for (std::size_t i = 0; i < options.cases.size(); ++i) {
     const MatrixCase& shape = options.cases[i];
-    const CaseMemory memory(shape, options.memory_bytes, filling);
+    const CaseMemory memory(shape, options.memory_bytes);
     for (const unsigned threads : options.threads) {
       ThreadPool pool(threads);
       for (const std::string& backend : options.backends) {

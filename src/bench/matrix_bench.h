@@ -35,7 +35,8 @@ struct MatrixBenchOptions {
   std::function<void(const std::string&)> announce;
 };
 
-// Medians of rounds that alternate with readings of the same memory.
+// Medians of rounds that alternate with readings of the same memory; by CPU time where one thread works, by
+// the wall where more do (work_clock).
 struct MatrixRate {
   std::size_t matrix = 0;  // index of the case
   std::string backend;

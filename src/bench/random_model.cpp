@@ -4,7 +4,6 @@
 
 #include "bench/machine_limits.h"
 #include "bench/stopwatch.h"
-#include "synth/synth.h"
 
 namespace perigee {
 namespace {
@@ -18,18 +17,16 @@ std::uint64_t trunk_bytes(std::uint64_t memory_bytes) {
 
 }  // namespace
 
-K3Config k3_layers(std::size_t layers, std::size_t vocab) {
-  K3Config config = synth_config(SynthPreset::kK3);
+K3Config first_layers(K3Config config, std::size_t layers) {
   config.num_hidden_layers = std::min<std::uint64_t>(layers, config.num_hidden_layers);
   config.is_mla.resize(config.num_hidden_layers);
-  if (vocab > 0) config.vocab_size = vocab;
   return config;
 }
 
 class RingExperts::Lease : public ExpertLease {
  public:
   Lease(RingExperts& source, std::size_t count) : source_(source), count_(count) {}
-  ~Lease() override { source_.lease_seconds_ += clock_seconds(CLOCK_MONOTONIC) - begin_; }
+  ~Lease() override { source_.lease_seconds_ += clock_seconds(source_.clock_) - begin_; }
   Lease(const Lease&) = delete;
   Lease& operator=(const Lease&) = delete;
 
@@ -49,18 +46,19 @@ class RingExperts::Lease : public ExpertLease {
   RingExperts& source_;
   std::size_t count_;
   std::size_t next_ = 0;
-  double begin_ = clock_seconds(CLOCK_MONOTONIC);
+  double begin_ = clock_seconds(source_.clock_);
 };
 
 std::unique_ptr<ExpertLease> RingExperts::acquire(std::uint64_t, std::span<const std::uint32_t> experts) {
   return std::make_unique<Lease>(*this, experts.size());
 }
 
-RandomModel::RandomModel(const K3Config& config, const RandomModelOptions& options, ThreadPool& pool)
+RandomModel::RandomModel(const K3Config& config, const RandomModelOptions& options)
     : config_(config),
-      trunk_(WeightFormat::kBf16, trunk_bytes(options.memory_bytes), pool),
-      expert_ring_(options.experts, options.memory_bytes - trunk_bytes(options.memory_bytes), pool),
-      experts_(config_, expert_ring_) {
+      expert_format_(options.experts),
+      trunk_(WeightFormat::kBf16, trunk_bytes(options.memory_bytes)),
+      expert_ring_(options.experts, options.memory_bytes - trunk_bytes(options.memory_bytes)),
+      experts_(config_, expert_ring_, options.clock) {
   for (std::size_t i = 0; i < config_.num_hidden_layers; ++i) text_.layers.push_back(layer(i));
   text_.lm_head = trunk_.take(config_.vocab_size, config_.hidden_size);
   text_.embed_tokens = text_.lm_head;  // one row a token is read
@@ -160,6 +158,12 @@ SequenceState RandomModel::state_after(std::size_t positions) const {
     }
   }
   return state;
+}
+
+std::uint64_t RandomModel::expert_bytes() const {
+  const std::size_t latent = config_.routed_expert_hidden_size, width = config_.moe_intermediate_size;
+  Matrix projection{.format = expert_format_, .rows = width, .columns = latent};
+  return 3 * matrix_bytes(projection);
 }
 
 double RandomModel::read_seconds(ThreadPool& pool) const {

@@ -3,12 +3,14 @@
 // its trunk is BF16 and its experts are 4-bit, as in the release.
 #pragma once
 
-#include <chrono>
+#include <time.h>
+
 #include <cstdint>
 #include <deque>
 #include <memory>
 #include <vector>
 
+#include "base/thread_pool.h"
 #include "bench/weight_ring.h"
 #include "checkpoint/config.h"
 #include "model/forward.h"
@@ -17,14 +19,15 @@
 
 namespace perigee {
 
-// K3 with so many of its first layers. `vocab` 0: K3's.
-K3Config k3_layers(std::size_t layers, std::size_t vocab = 0);
+// The model that has only the first `layers` of these layers.
+K3Config first_layers(K3Config config, std::size_t layers);
 
 // Hands out the next part of the ring for every expert that is asked for, so that none is in a cache, and
 // counts the time that passes between the asking and the giving back.
 class RingExperts : public ExpertSource {
  public:
-  RingExperts(const K3Config& config, WeightRing& ring) : config_(config), ring_(ring) {}
+  RingExperts(const K3Config& config, WeightRing& ring, clockid_t clock)
+      : config_(config), ring_(ring), clock_(clock) {}
   std::unique_ptr<ExpertLease> acquire(std::uint64_t layer, std::span<const std::uint32_t> experts) override;
 
   double lease_seconds() const { return lease_seconds_; }
@@ -34,6 +37,7 @@ class RingExperts : public ExpertSource {
   class Lease;
   const K3Config& config_;
   WeightRing& ring_;
+  clockid_t clock_;
   double lease_seconds_ = 0;
   std::uint64_t given_ = 0;
 };
@@ -41,19 +45,24 @@ class RingExperts : public ExpertSource {
 struct RandomModelOptions {
   std::uint64_t memory_bytes = 0;
   WeightFormat experts = WeightFormat::kMxfp4;
+  clockid_t clock = CLOCK_MONOTONIC;  // of the experts' time
 };
 
 class RandomModel {
  public:
   // kUsage if a matrix does not fit the memory.
-  RandomModel(const K3Config& config, const RandomModelOptions& options, ThreadPool& pool);
+  RandomModel(const K3Config& config, const RandomModelOptions& options);
   RandomModel(const RandomModel&) = delete;
   RandomModel& operator=(const RandomModel&) = delete;
 
   const K3Config& config() const { return config_; }
   const TextWeights& text() const { return text_; }
   RingExperts& experts() { return experts_; }
+  WeightRing& trunk() { return trunk_; }
+  WeightRing& expert_ring() { return expert_ring_; }
   Model model(const Ops& ops) { return Model(config_, text_, experts_, ops); }
+
+  std::uint64_t expert_bytes() const;  // of one routed expert
 
   // A state as after so many tokens: latent caches filled, recurrent states small and not zero.
   SequenceState state_after(std::size_t positions) const;
@@ -72,6 +81,7 @@ class RandomModel {
   LayerWeights layer(std::size_t i);
 
   const K3Config config_;
+  const WeightFormat expert_format_;
   WeightRing trunk_;
   WeightRing expert_ring_;
   RingExperts experts_;

@@ -27,4 +27,16 @@ double cpu_seconds(Work&& work) {
   return clock_seconds(CLOCK_PROCESS_CPUTIME_ID) - begin;
 }
 
+// The clock for work that `threads` threads share: where it is one, others on the machine do not count.
+inline clockid_t work_clock(unsigned threads) {
+  return threads == 1 ? CLOCK_PROCESS_CPUTIME_ID : CLOCK_MONOTONIC;
+}
+
+template <typename Work>
+double work_seconds(unsigned threads, Work&& work) {
+  const double begin = clock_seconds(work_clock(threads));
+  work();
+  return clock_seconds(work_clock(threads)) - begin;
+}
+
 }  // namespace perigee

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "base/thread_pool.h"
 #include "numerics/bf16.h"
 #include "synth/random.h"
 
@@ -55,8 +56,9 @@ void fill(std::span<std::byte> memory, const RandomBytes& kind, std::uint64_t ke
 
 }  // namespace
 
-WeightRing::WeightRing(WeightFormat format, std::uint64_t bytes, ThreadPool& pool) : format_(format) {
+WeightRing::WeightRing(WeightFormat format, std::uint64_t bytes) : format_(format) {
   const FormatBits bits = format_bits(format);
+  ThreadPool pool(0);
   const std::size_t grain_bytes =
       kElementGrain * bits.value_bits / 8 + (bits.group > 0 ? kElementGrain / bits.group : 0);
   elements_ = std::max<std::size_t>(1, bytes / grain_bytes) * kElementGrain;

@@ -9,7 +9,6 @@
 #include <span>
 #include <vector>
 
-#include "base/thread_pool.h"
 #include "compute/matrix.h"
 #include "compute/tensor.h"
 #include "model/tensor_reader.h"
@@ -19,7 +18,7 @@ namespace perigee {
 class WeightRing {
  public:
   // About `bytes` of kBf16, kMxfp4 or kNvfp4 weights.
-  WeightRing(WeightFormat format, std::uint64_t bytes, ThreadPool& pool);
+  WeightRing(WeightFormat format, std::uint64_t bytes);
 
   // The next matrix. kUsage with the bytes it takes if the whole ring is too small for it.
   Matrix take(std::size_t rows, std::size_t columns);

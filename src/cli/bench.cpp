@@ -12,7 +12,10 @@
 #include "base/log.h"
 #include "bench/convert_bench.h"
 #include "bench/kernel_rates.h"
+#include "cli/bench_decode.h"
 #include "cli/bench_kernels.h"
+#include "cli/bench_model.h"
+#include "cli/bench_prefill.h"
 #include "cli/bench_text.h"
 #include "cli/command.h"
 #include "cli/text_table.h"
@@ -187,6 +190,9 @@ void register_bench(CLI::App& app, CommandContext& context) {
       [arguments, &context] { context.exit_status = bench_convert(*arguments, context.cancel); });
   register_bench_text(*bench, context);
   register_bench_kernels(*bench, context);
+  register_bench_decode(*bench, context);
+  register_bench_prefill(*bench, context);
+  register_bench_model(*bench, context);
 }
 
 }  // namespace perigee

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "cli/choice.h"
 #include "compute/ops.h"
 
 namespace perigee {
@@ -34,6 +35,46 @@ std::uint64_t memory_bytes(double gigabytes) {
          gigabytes, static_cast<double>(available) / 1e9);
   }
   return bytes;
+}
+
+std::uint64_t MadeModelOptions::bytes() const {
+  constexpr std::uint64_t kMost = 8'000'000'000;
+  if (memory_gb) return memory_bytes(*memory_gb);
+  return std::min(kMost, available_memory_bytes() / 2);
+}
+
+void add_made_model_options(CLI::App& command, MadeModelOptions& options) {
+  CLI::Option* preset =
+      add_choice(command, "--preset", options.preset,
+                 {{"tiny", SynthPreset::kTiny}, {"small", SynthPreset::kSmall}, {"k3", SynthPreset::kK3}},
+                 "Sizes of the model, as perigee synth has them");
+  command
+      .add_flag_callback(
+          "--real-size", [&options] { options.preset = SynthPreset::kK3; },
+          "K3's own sizes: the same as --preset k3")
+      ->excludes(preset);
+  add_choice(command, "--experts", options.experts,
+             {{"mxfp4", WeightFormat::kMxfp4}, {"nvfp4", WeightFormat::kNvfp4}}, "Weights of the experts");
+  command
+      .add_option(
+          "--memory", options.memory_gb,
+          "Weights in memory, half of it experts; matrices share it in turn, so it has to be far larger "
+          "than the caches [8, or half of what is available]")
+      ->type_name("GB");
+}
+
+const char* preset_name(SynthPreset preset) {
+  switch (preset) {
+    case SynthPreset::kTiny:
+      return "tiny";
+    case SynthPreset::kSmall:
+      return "small";
+    case SynthPreset::kSlice:
+      return "slice";
+    case SynthPreset::kK3:
+      return "k3";
+  }
+  return "";
 }
 
 void add_thread_list_option(CLI::App& command, std::vector<unsigned>& threads) {

@@ -4,8 +4,12 @@
 #include <CLI/CLI.hpp>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
+
+#include "compute/matrix.h"
+#include "synth/synth.h"
 
 namespace perigee {
 
@@ -19,6 +23,19 @@ void add_rounds_option(CLI::App& command, unsigned& rounds);
 // --memory in GB. memory_bytes() checks it: kNoSpace if the machine has less available.
 void add_memory_option(CLI::App& command, double& gigabytes, const std::string& help);
 std::uint64_t memory_bytes(double gigabytes);
+
+// The sizes of a model that is made in memory: --preset, --real-size, and --memory, whose default is 8 GB or
+// half of what is available.
+struct MadeModelOptions {
+  SynthPreset preset = SynthPreset::kSmall;
+  std::optional<double> memory_gb;
+  WeightFormat experts = WeightFormat::kMxfp4;
+
+  K3Config config() const { return synth_config(preset); }
+  std::uint64_t bytes() const;
+};
+void add_made_model_options(CLI::App& command, MadeModelOptions& options);
+const char* preset_name(SynthPreset preset);  // "tiny", "small", "k3"
 
 // --threads as a list; thread_counts() gives 1 and all cores if it is empty.
 void add_thread_list_option(CLI::App& command, std::vector<unsigned>& threads);

@@ -22,6 +22,8 @@ void register_synth(CLI::App& app, CommandContext& context);
 void register_inspect(CLI::App& app, CommandContext& context);
 void register_convert(CLI::App& app, CommandContext& context);
 void register_verify(CLI::App& app, CommandContext& context);
+void register_pack(CLI::App& app, CommandContext& context);
+void register_unpack(CLI::App& app, CommandContext& context);
 void register_bench(CLI::App& app, CommandContext& context);
 void register_tokenize(CLI::App& app, CommandContext& context);
 void register_render(CLI::App& app, CommandContext& context);

@@ -146,6 +146,8 @@ int run_program(int argc, char** argv) {
   CommandContext context{cancel_on_signals()};
   register_convert(app, context);
   register_verify(app, context);
+  register_pack(app, context);
+  register_unpack(app, context);
   register_inspect(app, context);
   register_synth(app, context);
   register_bench(app, context);

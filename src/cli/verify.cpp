@@ -10,6 +10,8 @@
 #include "cli/choice.h"
 #include "cli/command.h"
 #include "cli/text_table.h"
+#include "cli/verify_store.h"
+#include "experts/expert_files.h"
 #include "verify/report.h"
 #include "verify/verify.h"
 
@@ -21,6 +23,8 @@ constexpr const char* kExamples = R"(Examples:
   perigee verify K3 nvidia/Kimi-K3-NVFP4           somebody else's conversion
   perigee verify K3 K3-NVFP4 --sample 2%           a quick look
   perigee verify K3 K3-NVFP4 --json report.json --modules modules.jsonl
+  perigee verify K3 STORE                          a store of perigee pack against its checkpoint
+  perigee verify STORE                             a store against its own checksums
 Exit status: 0 lossless, 3 valid but values were rounded, 1 failed, 2 usage.)";
 
 struct VerifyArguments {
@@ -176,7 +180,27 @@ void write_modules(const VerifyReport& report, const std::string& path) {
   if (!out) fail(ErrorCode::kIo, "cannot write {}", path);
 }
 
+// Nothing if neither folder is a store.
+std::optional<int> run_if_store(const VerifyArguments& arguments) {
+  const bool alone = arguments.output.empty();
+  const std::filesystem::path& store = alone ? arguments.source : arguments.output;
+  if (!is_store(store)) return std::nullopt;
+  WorkOptions work;
+  work.jobs = arguments.options.workers;
+  work.io_depth = arguments.options.io_depth;
+  work.io = arguments.options.backend;
+  work.memory_bytes = static_cast<std::uint64_t>(arguments.memory_gb * 1e9);
+  work.cancel = arguments.options.cancel;
+  const std::optional<std::filesystem::path> source = alone ? std::nullopt : std::optional(arguments.source);
+  return run_verify_store(store, source, work, arguments.json);
+}
+
 int run_verify(VerifyArguments& arguments) {
+  if (const std::optional<int> status = run_if_store(arguments)) return *status;
+  if (arguments.output.empty()) {
+    fail(ErrorCode::kUsage, "{} is no store of perigee pack; give the converted checkpoint as well",
+         arguments.source.string());
+  }
   VerifyOptions& options = arguments.options;
   if (!arguments.sample.empty()) parse_sample(arguments.sample, options);
   options.memory_bytes = static_cast<std::uint64_t>(arguments.memory_gb * 1e9);
@@ -206,8 +230,10 @@ void register_verify(CLI::App& app, CommandContext& context) {
   const auto arguments = std::make_shared<VerifyArguments>();
   VerifyOptions& options = arguments->options;
   options.cancel = &context.cancel;
-  command.add_option("SRC", arguments->source, "The checkpoint that was converted")->required();
-  command.add_option("OUT", arguments->output, "What it became, in any known layout")->required();
+  command.add_option("SRC", arguments->source, "The checkpoint that was converted; or a store alone")
+      ->required();
+  command.add_option("OUT", arguments->output,
+                     "What it became: a checkpoint in any known layout, or a store");
   command
       .add_option(
           "--sample", arguments->sample,

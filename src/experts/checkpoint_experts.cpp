@@ -4,7 +4,6 @@
 #include <map>
 
 #include "base/error.h"
-#include "checkpoint/checkpoint.h"
 #include "checkpoint/tensor_name.h"
 #include "experts/nibble_form.h"
 
@@ -142,11 +141,11 @@ class TableBuilder {
 }  // namespace
 
 CheckpointExperts find_checkpoint_experts(const std::filesystem::path& checkpoint, const K3Config& config,
-                                          const CheckpointIndex& index) {
+                                          const CheckpointIndex& index, const ReadShardHeader& read_header) {
   TableBuilder builder(config);
   CheckpointExperts found;
   for (const std::string& name : index.shards) {
-    const ShardHeader shard = read_shard_header(checkpoint, index, name);
+    const ShardHeader shard = read_header(name);
     builder.add_shard(shard, static_cast<std::uint32_t>(found.files.size()), (checkpoint / name).string());
     found.files.push_back(checkpoint / name);
   }
@@ -156,7 +155,11 @@ CheckpointExperts find_checkpoint_experts(const std::filesystem::path& checkpoin
 
 std::unique_ptr<ExpertFiles> open_checkpoint_experts(const std::filesystem::path& checkpoint) {
   const K3Config config = load_config(checkpoint / "config.json");
-  CheckpointExperts found = find_checkpoint_experts(checkpoint, config, load_checkpoint_index(checkpoint));
+  const CheckpointIndex index = load_checkpoint_index(checkpoint);
+  const auto read_header = [&](const std::string& name) {
+    return read_shard_header(checkpoint, index, name);
+  };
+  CheckpointExperts found = find_checkpoint_experts(checkpoint, config, index, read_header);
   return make_expert_files(std::move(found.table), std::move(found.files));
 }
 

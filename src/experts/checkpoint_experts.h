@@ -2,10 +2,11 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
+#include <string>
 #include <vector>
 
-#include "checkpoint/config.h"
-#include "checkpoint/index.h"
+#include "checkpoint/checkpoint.h"
 #include "experts/expert_table.h"
 
 namespace perigee {
@@ -15,8 +16,10 @@ struct CheckpointExperts {
   std::vector<std::filesystem::path> files;  // all shards
 };
 
-// Errors as open_checkpoint_experts(). Reads one header at a time and keeps none.
+using ReadShardHeader = std::function<ShardHeader(const std::string& file_name)>;
+
+// Errors as open_checkpoint_experts(). Asks for one header at a time and keeps none.
 CheckpointExperts find_checkpoint_experts(const std::filesystem::path& checkpoint, const K3Config& config,
-                                          const CheckpointIndex& index);
+                                          const CheckpointIndex& index, const ReadShardHeader& read_header);
 
 }  // namespace perigee
