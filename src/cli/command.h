@@ -33,5 +33,6 @@ void register_run(CLI::App& app, CommandContext& context);
 void register_selfcheck(CLI::App& app, CommandContext& context);
 void register_logits(CLI::App& app, CommandContext& context);
 void register_chat(CLI::App& app, CommandContext& context);
+void register_serve(CLI::App& app, CommandContext& context);
 
 }  // namespace perigee

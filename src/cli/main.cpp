@@ -32,6 +32,7 @@ constexpr const char* kFooter =
     "  perigee verify tiny out                       prove it from the bytes on disk\n"
     "  perigee render chat.json                      the prompt of a conversation, segment by segment\n"
     "  perigee chat CKPT                             talk with a model; run answers once\n"
+    "  perigee serve -m CKPT                         serve a model as OpenAI's API\n"
     "  perigee convert --help                        everything about one command\n"
     "\n"
     "Exit status: 0 done, 1 failed, 2 wrong usage, 3 done but values changed as asked, 130 interrupted.\n"
@@ -157,6 +158,7 @@ int run_program(int argc, char** argv) {
   register_parity(app, context);
   register_run(app, context);
   register_chat(app, context);
+  register_serve(app, context);
   register_selfcheck(app, context);
   register_logits(app, context);
   app.footer(kFooter);  // last, because commands inherit the footer that they find

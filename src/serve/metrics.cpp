@@ -6,6 +6,8 @@
 #include <prometheus/registry.h>
 #include <prometheus/text_serializer.h>
 
+#include <mutex>
+
 namespace perigee {
 namespace {
 
@@ -52,6 +54,7 @@ struct ServerMetrics::Families {
     if (missing > 0) counter.Increment(missing);
   }
 
+  std::mutex scrape;  // counters are advanced by what they miss
   const Labels labels;
   prometheus::Registry registry;
 
@@ -126,6 +129,7 @@ void ServerMetrics::client_left() {
 
 std::string ServerMetrics::text(const ServiceState& state) const {
   Families& families = *families_;
+  const std::lock_guard lock(families.scrape);
   const SchedulerStatistics& jobs = state.scheduler;
   families.running.Set(static_cast<double>(jobs.running));
   families.waiting.Set(static_cast<double>(jobs.waiting));
