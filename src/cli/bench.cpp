@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "bench/convert_bench.h"
 #include "bench/kernel_rates.h"
+#include "cli/bench_cache.h"
 #include "cli/bench_decode.h"
 #include "cli/bench_kernels.h"
 #include "cli/bench_model.h"
@@ -190,6 +191,7 @@ void register_bench(CLI::App& app, CommandContext& context) {
       [arguments, &context] { context.exit_status = bench_convert(*arguments, context.cancel); });
   register_bench_text(*bench, context);
   register_bench_kernels(*bench, context);
+  register_bench_cache(*bench, context);
   register_bench_decode(*bench, context);
   register_bench_prefill(*bench, context);
   register_bench_model(*bench, context);

@@ -7,8 +7,11 @@
 #include <thread>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "base/progress.h"
 #include "cli/choice.h"
+#include "experts/streamed_experts.h"
+#include "experts/usage_file.h"
 
 namespace perigee {
 namespace {
@@ -17,6 +20,68 @@ namespace fs = std::filesystem;
 
 double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+void add_memory_options(CLI::App& command, ModelOptions& options) {
+  constexpr const char* kGroup = "Memory";
+  command
+      .add_option("--ram", options.ram_bytes,
+                  "Memory that weights, states and activations may use, e.g. 64G [what is available]")
+      ->transform(CLI::AsSizeValue(true))
+      ->type_name("SIZE")
+      ->group(kGroup);
+  CLI::Option* stream = command.add_flag_callback(
+      "--stream", [&] { options.experts = ExpertHome::kStreamed; },
+      "Read routed experts from disk as they are needed [only if they do not all fit]");
+  CLI::Option* resident = command.add_flag_callback(
+      "--resident", [&] { options.experts = ExpertHome::kResident; }, "All experts in memory, or an error");
+  stream->group(kGroup)->excludes(resident);
+  resident->group(kGroup);
+  add_choice(command, "--cache-policy", options.streaming.policy,
+             {{"popular", CachePolicyKind::kPopular},
+              {"least-stale", CachePolicyKind::kLeastStale},
+              {"lru", CachePolicyKind::kLru}},
+             "Which experts stay in memory while others are streamed")
+      ->group(kGroup);
+  command
+      .add_flag("--prefetch,!--no-prefetch", options.streaming.prefetch,
+                "Read ahead what the next layer will probably need [yes]")
+      ->group(kGroup);
+  add_choice(
+      command, "--verify-reads", options.streaming.verify,
+      {{"first", VerifyReads::kFirst}, {"always", VerifyReads::kAlways}, {"never", VerifyReads::kNever}},
+      "When a store's experts are compared with their checksums")
+      ->group(kGroup);
+  command
+      .add_flag("--lock-memory", options.streaming.lock_memory, "Keep the experts' memory from being swapped")
+      ->group(kGroup);
+  command
+      .add_option("--usage", options.usage_file,
+                  "File that remembers from run to run which experts are popular; made if it is not there")
+      ->type_name("FILE")
+      ->group(kGroup);
+  command.add_option("--trace", options.trace_file, "Write what the routers choose, for perigee bench cache")
+      ->type_name("FILE")
+      ->group(kGroup);
+}
+
+std::unique_ptr<TraceWriter> open_trace(const std::filesystem::path& file, const LoadedModel& weights) {
+  if (file.empty()) return nullptr;
+  const K3Config& config = weights.config();
+  const MemoryPlan& plan = weights.memory_plan();
+  const std::uint64_t expert_bytes = plan.slots > 0 ? plan.experts / plan.slots : 0;
+  return std::make_unique<TraceWriter>(file, config.num_hidden_layers, config.num_experts, expert_bytes);
+}
+
+Engine::Options engine_options(const LoadedModel& weights, TraceWriter* trace) {
+  Engine::Options options;
+  options.prompt_chunk = weights.memory_plan().prompt_chunk;
+  if (trace != nullptr) {
+    options.observe_routing = [trace](int layer, std::span<const RoutedToken> routed) {
+      trace->visit(static_cast<std::uint32_t>(layer), routed);
+    };
+  }
+  return options;
 }
 
 LoadedModel load_timed(const ModelOptions& options, const CancelToken& cancel, double& seconds) {
@@ -35,6 +100,7 @@ void add_model_option(CLI::App& command, ModelOptions& options, const std::strin
       ->type_name("CKPT")
       ->required();
   add_precision_option(command, options);
+  add_memory_options(command, options);
 }
 
 void add_precision_option(CLI::App& command, ModelOptions& options) {
@@ -80,6 +146,12 @@ LoadedModel load_weights(const ModelOptions& options, const CancelToken& cancel)
     line->add(done - shown);
     shown = done;
   };
+  how.memory_limit_bytes = options.ram_bytes;
+  how.experts = options.experts;
+  how.streaming = options.streaming;
+  if (!options.usage_file.empty()) {
+    if (auto usage = load_usage(options.usage_file)) how.streaming.usage = std::move(*usage);
+  }
   LoadedModel weights = LoadedModel::load(options.checkpoint, how);
   if (line) line->finish();
   return weights;
@@ -88,9 +160,23 @@ LoadedModel load_weights(const ModelOptions& options, const CancelToken& cancel)
 OpenModel::OpenModel(const ModelOptions& options, const CancelToken& cancel)
     : ops_(make_ops({options.precision, options.threads, options.backend})),
       backend_(ops_->name()),
+      usage_file_(options.usage_file),
       weights_(load_timed(options, cancel, load_seconds_)),
+      trace_(open_trace(options.trace_file, weights_)),
       model_(weights_, *ops_),
-      engine_(model_, Engine::Options{}) {}
+      engine_(model_, engine_options(weights_, trace_.get())) {}
+
+OpenModel::~OpenModel() {
+  try {
+    if (trace_) trace_->finish();
+    const StreamedExperts* streamed = weights_.streamed();
+    if (streamed == nullptr || usage_file_.empty()) return;
+    const ExpertUsage usage = streamed->usage();
+    if (!usage.rates.empty()) save_usage(usage, usage_file_);
+  } catch (const Error& error) {
+    log_warning("{}", error.what());
+  }
+}
 
 std::optional<Tokenizer> find_model_tokenizer(const ModelOptions& options) {
   if (!options.vocabulary.empty()) return Tokenizer(Vocabulary::load(options.vocabulary));

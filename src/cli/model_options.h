@@ -1,5 +1,5 @@
-// -m, --backend, --threads and --precision, which every command that runs a model has, and the loaded model
-// with all that stands on it. Knows nothing of prompts.
+// What every command that runs a model has: -m, --precision, --backend, --threads, and how much memory the
+// model may use and for what; and the loaded model with all that stands on it. Knows nothing of prompts.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -11,6 +11,7 @@
 
 #include "base/cancel.h"
 #include "engine/engine.h"
+#include "experts/trace.h"
 #include "text/tokenizer.h"
 
 namespace perigee {
@@ -21,9 +22,15 @@ struct ModelOptions {
   std::string backend;               // empty: the fastest
   unsigned threads = 0;              // 0: all cores
   Precision precision = Precision::kBf16;
+
+  std::uint64_t ram_bytes = 0;  // 0: what the machine has available
+  ExpertHome experts = ExpertHome::kAuto;
+  StreamedOptions streaming;
+  std::filesystem::path usage_file;  // how often experts were used, from run to run; empty: not kept
+  std::filesystem::path trace_file;  // what routers chose, for `perigee bench cache`; empty: none
 };
 
-// -m/--model (or `name`), and --precision.
+// -m/--model (or `name`), --precision, and the options of memory: --ram, --stream, --resident, ….
 void add_model_option(CLI::App& command, ModelOptions& options, const std::string& name = "-m,--model");
 // --precision alone.
 void add_precision_option(CLI::App& command, ModelOptions& options);
@@ -45,7 +52,10 @@ class OpenModel {
  public:
   OpenModel(const ModelOptions& options, const CancelToken& cancel);
 
+  ~OpenModel();  // keeps what is to be kept for the next run
+
   const K3Config& config() const { return weights_.config(); }
+  const LoadedModel& weights() const { return weights_; }
   const Model& model() const { return model_; }
   const Engine& engine() const { return engine_; }
   const std::string& backend() const { return backend_; }
@@ -58,7 +68,9 @@ class OpenModel {
   std::unique_ptr<Ops> ops_;  // first, so that a wrong name is told before anything is loaded
   std::string backend_;
   double load_seconds_ = 0;
+  std::filesystem::path usage_file_;
   LoadedModel weights_;
+  std::unique_ptr<TraceWriter> trace_;  // null: none is wanted
   Model model_;
   Engine engine_;
 };

@@ -14,6 +14,7 @@
 #include "cli/generation.h"
 #include "cli/reply_json.h"
 #include "cli/reply_printer.h"
+#include "cli/streaming_status.h"
 #include "cli/token_view.h"
 #include "text/conversation_json.h"
 #include "text/prompt.h"
@@ -120,6 +121,7 @@ Json completion_json(const RunArguments& arguments, const OpenModel& model, cons
            {{"name", model.backend()},
             {"threads", thread_count(arguments.model)},
             {"precision", precision_name(arguments.model.precision)}}},
+          {"experts", experts_json(model.weights())},
           {"seed", generation.seed},
           {"interrupted", generation.interrupted},
           {"logits_hash", fmt::format("{:016x}", generation.logits_hash)}};
@@ -134,10 +136,13 @@ void print_summary(const OpenModel& model, const Generation& generation) {
                   format_duration(generation.token_seconds), generation.tokens_per_second(), model.backend())
           .c_str(),
       stderr);
+  const std::string streaming = streaming_summary(model.weights());
+  if (!streaming.empty()) std::fputs((streaming + "\n").c_str(), stderr);
 }
 
+// `status` is stopped before the answer would be printed over it.
 Generation run_raw(const RunArguments& arguments, const OpenModel& model, const Tokenizer& tokenizer,
-                   RunPrompt prompt, const CancelToken& cancel) {
+                   RunPrompt prompt, StreamingStatus& status, const CancelToken& cancel) {
   const bool terminal = ::isatty(STDOUT_FILENO) != 0;
   const bool whole = arguments.json || !arguments.stream;
   std::string text;
@@ -147,6 +152,7 @@ Generation run_raw(const RunArguments& arguments, const OpenModel& model, const 
     const std::size_t before = text.size();
     characters.push(tokenizer.decode_bytes({&id, 1}), text);
     if (!whole) {
+      if (terminal) status.stop();
       const std::string piece = text.substr(before);
       write_output(terminal ? harmless_text(piece) : piece);
       std::fflush(stdout);
@@ -157,6 +163,7 @@ Generation run_raw(const RunArguments& arguments, const OpenModel& model, const 
   Generation generation =
       generate(model, tokenizer, arguments.generation, {std::move(prompt.ids), std::nullopt},
                {.on_token = on_token, .on_prompt = {}}, cancel);
+  status.stop();
   if (arguments.json) {
     const Json choice = {
         {"index", 0}, {"text", text}, {"finish_reason", generation.ended ? "stop" : "length"}};
@@ -169,7 +176,7 @@ Generation run_raw(const RunArguments& arguments, const OpenModel& model, const 
 }
 
 Generation run_reply(const RunArguments& arguments, const OpenModel& model, const Tokenizer& tokenizer,
-                     RunPrompt prompt, const CancelToken& cancel) {
+                     RunPrompt prompt, StreamingStatus& status, const CancelToken& cancel) {
   const bool terminal = ::isatty(STDOUT_FILENO) != 0;
   ReplyPrinter printer({.terminal = terminal,
                         .colours = use_colours(arguments.colours),
@@ -183,12 +190,14 @@ Generation run_reply(const RunArguments& arguments, const OpenModel& model, cons
   task.on_deltas = [&](std::span<const ReplyDelta> deltas) {
     if (arguments.json) return;
     if (arguments.stream) {
+      if (terminal) status.stop();
       printer.print(deltas);
     } else {
       held.insert(held.end(), deltas.begin(), deltas.end());
     }
   };
   Reply reply = generate_reply(model, tokenizer, arguments.generation, std::move(task), cancel);
+  status.stop();
   if (arguments.json) {
     const Json choice = {{"index", 0},
                          {"message", reply_message_json(reply.message)},
@@ -216,9 +225,10 @@ void run_run(const RunArguments& arguments, const CancelToken& cancel) {
   check_vocabulary_fits(tokenizer, load_config(arguments.model.checkpoint / "config.json"));
   RunPrompt prompt = make_prompt(arguments, tokenizer, cancel);
   const OpenModel model(arguments.model, cancel);
-  const Generation generation = arguments.raw
-                                    ? run_raw(arguments, model, tokenizer, std::move(prompt), cancel)
-                                    : run_reply(arguments, model, tokenizer, std::move(prompt), cancel);
+  StreamingStatus status(model.weights());
+  const Generation generation =
+      arguments.raw ? run_raw(arguments, model, tokenizer, std::move(prompt), status, cancel)
+                    : run_reply(arguments, model, tokenizer, std::move(prompt), status, cancel);
   if (!arguments.json) print_summary(model, generation);
   if (generation.interrupted) cancel.check();
 }

@@ -45,7 +45,7 @@ TEST(MemoryPlan, GivesAStreamedPromptTheLargestStepsThatPay) {
 TEST(MemoryPlan, RefusesWithNumbersInsteadOfSwapping) {
   EXPECT_ERROR(plan_memory(needs(), 5 * kGiga, ExpertHome::kAuto), ErrorCode::kNoSpace, "trunk 10.0 GB");
   EXPECT_ERROR(plan_memory(needs(), 5 * kGiga, ExpertHome::kStreamed), ErrorCode::kNoSpace,
-               "5.0 GB may be used");
+               "5.00 GB may be used");
   EXPECT_ERROR(plan_memory(needs(), 30 * kGiga, ExpertHome::kResident), ErrorCode::kNoSpace, "--stream");
 }
 
