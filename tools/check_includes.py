@@ -17,7 +17,7 @@ FLOORS = {
     "base": 1,
     "numerics": 2,
     "checkpoint": 3, "compute": 3, "text": 3, "media": 3,
-    "synth": 4, "engines": 4, "survey": 4, "experts": 4,
+    "synth": 4, "engines": 4, "survey": 4, "experts": 4, "grammar": 4,
     "verify": 5, "model": 5,
     "convert": 6, "engine": 6,
     "serve": 7, "proof": 7, "deploy": 7, "bench": 7, "pack": 7,
