@@ -11,6 +11,8 @@ namespace {
 constexpr double kMemory = 256;
 // How many outcomes the table must have seen before it is believed as much as the plain rate.
 constexpr float kPrior = 32;
+// How likely a router chooses an expert twice running, before that is known.
+constexpr float kFirstGuessOfReuse = 0.3F;
 // Outcomes are halved at this many, so that the table follows too.
 constexpr float kMostOutcomes = 1 << 20;
 // A prompt needs nearly everything and says nothing about the next token.
@@ -21,7 +23,7 @@ constexpr std::uint64_t kRoundsPerChoice = 64;
 constexpr std::size_t kLeastPool = 32;
 constexpr double kMostPinnedShare = 0.5;
 
-std::size_t most_pinned_of(std::size_t slots, double share) {
+std::size_t most_popular_of(std::size_t slots, double share) {
   const auto wanted =
       static_cast<std::size_t>(std::clamp(share, 0.0, kMostPinnedShare) * static_cast<double>(slots));
   return std::min(wanted, slots - std::min(slots, kLeastPool));
@@ -30,7 +32,7 @@ std::size_t most_pinned_of(std::size_t slots, double share) {
 }  // namespace
 
 PopularPolicy::PopularPolicy(const CacheShape& shape, const ExpertUsage& usage, double pinned_share)
-    : layers_(shape.layers), most_pinned_(most_pinned_of(shape.slots, pinned_share)) {
+    : layers_(shape.layers), most_popular_(most_popular_of(shape.slots, pinned_share)) {
   for (std::size_t l = 0; l < layers_.size(); ++l) {
     Layer& layer = layers_[l];
     layer.experts.resize(shape.experts);
@@ -40,7 +42,7 @@ PopularPolicy::PopularPolicy(const CacheShape& shape, const ExpertUsage& usage, 
       layer.experts[e].rate = layer.experts[e].chance = usage.rates[l * shape.experts + e];
     }
   }
-  if (!usage.rates.empty()) choose_pinned();
+  if (!usage.rates.empty()) choose_popular();
 }
 
 // Half octaves below 1, roughly: the exponent and the first bit of the fraction.
@@ -82,7 +84,7 @@ void PopularPolicy::visit(std::uint32_t index, std::span<const std::uint32_t> ex
   std::ranges::sort(layer.present, [&](std::uint32_t a, std::uint32_t b) {
     return std::pair(layer.experts[a].chance, b) > std::pair(layer.experts[b].chance, a);
   });
-  if (++visits_ % (kRoundsPerChoice * layers_.size()) == 0) choose_pinned();
+  if (++visits_ % (kRoundsPerChoice * layers_.size()) == 0) choose_popular();
 }
 
 void PopularPolicy::inserted(ExpertKey key) {
@@ -123,7 +125,16 @@ std::optional<ExpertKey> PopularPolicy::victim(const MayLeave& may_leave) {
   return worst;
 }
 
-void PopularPolicy::choose_pinned() {
+// Of an expert that was used at the last visit.
+float PopularPolicy::chance_of_reuse() const {
+  Outcome all{kPrior, kPrior * kFirstGuessOfReuse};
+  for (const Outcome& outcome : outcomes_[0]) all = {all.seen + outcome.seen, all.used + outcome.used};
+  return all.used / all.seen;
+}
+
+// The most used. Those of them that are needed less often than whatever was used last do not stay for that:
+// with little memory, what was used last is worth more.
+void PopularPolicy::choose_popular() {
   std::vector<ExpertKey> keys;
   for (std::uint32_t l = 0; l < layers_.size(); ++l) {
     for (std::uint32_t e = 0; e < layers_[l].experts.size(); ++e) {
@@ -132,14 +143,15 @@ void PopularPolicy::choose_pinned() {
       if (expert.rate > 0) keys.push_back({l, e});
     }
   }
-  const std::size_t count = std::min(most_pinned_, keys.size());
+  const std::size_t count = std::min(most_popular_, keys.size());
   std::ranges::partial_sort(keys, keys.begin() + static_cast<std::ptrdiff_t>(count),
                             [&](ExpertKey a, ExpertKey b) {
                               return std::pair(history(a).rate, b) > std::pair(history(b).rate, a);
                             });
   keys.resize(count);
-  for (const ExpertKey key : keys) history(key).pinned = true;
-  pinned_ = std::move(keys);
+  const float reuse = chance_of_reuse();
+  for (const ExpertKey key : keys) history(key).pinned = history(key).rate >= reuse;
+  popular_ = std::move(keys);
 }
 
 ExpertUsage PopularPolicy::usage() const {

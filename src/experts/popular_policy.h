@@ -19,7 +19,7 @@ class PopularPolicy : public CachePolicy {
   void removed(ExpertKey key) override;
   std::optional<ExpertKey> victim(const MayLeave& may_leave) override;
   bool is_pinned(ExpertKey key) const override { return history(key).pinned; }
-  std::vector<ExpertKey> pinned() const override { return pinned_; }
+  std::vector<ExpertKey> pinned() const override { return popular_; }
   ExpertUsage usage() const override;
 
  private:
@@ -48,14 +48,15 @@ class PopularPolicy : public CachePolicy {
   float chance_of(const History& expert) const;
   void learn(Layer& layer, std::span<const std::uint32_t> experts);
   double tokens_until_use(std::size_t layer, std::uint32_t expert) const;
-  void choose_pinned();
+  float chance_of_reuse() const;
+  void choose_popular();
 
   std::vector<Layer> layers_;
   std::array<std::array<Outcome, kRates>, kAges> outcomes_{};
   std::size_t current_ = 0;  // the layer visited last
   std::uint64_t visits_ = 0;
-  std::size_t most_pinned_;
-  std::vector<ExpertKey> pinned_;
+  std::size_t most_popular_;
+  std::vector<ExpertKey> popular_;
 };
 
 }  // namespace perigee

@@ -71,7 +71,7 @@ TEST(PopularPolicy, IsNotImpressedByAPromptThatNeedsEverything) {
 }
 
 TEST(PopularPolicy, PinsThePopularSetOfEarlierRunsAndNeverMoreThanHalf) {
-  ExpertUsage usage{2, 40, std::vector<float>(80, 0.1F)};
+  ExpertUsage usage{2, 40, std::vector<float>(80, 0.6F)};
   usage.rates[40 + 7] = 0.9F;
   const auto policy = make_cache_policy(CachePolicyKind::kPopular, {2, 40, 64}, usage, 1.0);
   EXPECT_EQ(policy->pinned().size(), 32u);
@@ -79,6 +79,13 @@ TEST(PopularPolicy, PinsThePopularSetOfEarlierRunsAndNeverMoreThanHalf) {
   EXPECT_TRUE(policy->is_pinned({1, 7}));
   policy->inserted({1, 7});
   EXPECT_EQ(policy->victim(anybody), std::nullopt);
+}
+
+TEST(PopularPolicy, PinsNothingThatIsNeededLessOftenThanWhatWasUsedLast) {
+  const ExpertUsage usage{1, 128, std::vector<float>(128, 0.1F)};
+  const auto policy = make_cache_policy(CachePolicyKind::kPopular, {1, 128, 64}, usage);
+  EXPECT_EQ(policy->pinned().size(), 32u);  // worth reading ahead
+  EXPECT_FALSE(policy->is_pinned(policy->pinned().front()));
 }
 
 TEST(MakeCachePolicy, RefusesUsageOfAnotherShape) {
