@@ -96,20 +96,29 @@ struct TiledRows {
     for_blocks(first_block, blocks,
                [&](RowBytes block, std::size_t lanes, std::size_t set, std::size_t b, std::size_t r)
                    PERIGEE_LAMBDA {
-                     prefetch<Form::kFormat>(block.values + kTileBlocks * value_bytes(Form::kFormat));
                      F scale[kGroups];
                      block_scales<Form::kFormat>(block.scales, scale);
                      if (lanes < kDotLanes) leave_out_lanes(lanes, scale);
+#pragma GCC unroll 4
                      for (std::size_t g = 0; g < kGroups; ++g) tile.scales[g][set][b][r] = scale[g];
                    });
+  }
+
+  // A group's share of the lines of the next panel: all of them at once would hold up the decoding.
+  PERIGEE_INLINE static void prefetch_group(const std::byte* values, std::size_t g) {
+    constexpr std::size_t kBytes = value_bytes(Form::kFormat) / kGroups;
+    const std::byte* next = values + kTileBlocks * value_bytes(Form::kFormat) + g * kBytes;
+    for (std::size_t line = 0; line < kBytes; line += 64) __builtin_prefetch(next + line);
   }
 
   void fill_words(std::size_t first_block, std::size_t blocks, std::size_t g) {
     for_blocks(first_block, blocks,
                [&](RowBytes block, std::size_t, std::size_t set, std::size_t b, std::size_t r)
                    PERIGEE_LAMBDA {
+                     prefetch_group(block.values, g);
                      typename Form::Word w[Form::kSteps];
                      Form::decode(block.values, g, w, guard);
+#pragma GCC unroll 8
                      for (std::size_t s = 0; s < Form::kSteps; ++s) tile.words[set][b][s][r] = w[s];
                    });
   }
@@ -117,6 +126,7 @@ struct TiledRows {
   template <int tokens>
   PERIGEE_INLINE void use(std::size_t g, std::size_t token, const std::byte* x, std::size_t blocks,
                           bool fresh) {
+#pragma GCC unroll 1
     for (std::size_t set = 0; set < sets; ++set)
       use_tile<Form, rows, tokens>(tile.words[set], tile.scales[g][set], blocks, fresh,
                                    x + token * task.x_stride, task.x_stride,
@@ -150,6 +160,7 @@ struct TiledRows {
     for (std::size_t t = 0; t < task.tokens; ++t) {
       for (std::size_t r = 0; r < count; r += kWidth) {
         F row[kWidth];
+#pragma GCC unroll 16
         for (std::size_t i = 0; i < kWidth; ++i) row[i] = r + i < count ? row_lanes(t, r + i) : zero();
         const F y = stored(mul(sum_of_rows(row), splat(task.matrix->global_scale)), task.round);
         put_rows(y, count - r, task.y + t * task.y_stride + first + r - task.first_row);
@@ -159,6 +170,7 @@ struct TiledRows {
 
   PERIGEE_INLINE F row_lanes(std::size_t t, std::size_t r) const {
     F lanes[kGroups];
+#pragma GCC unroll 4
     for (std::size_t g = 0; g < kGroups; ++g) lanes[g] = sums[g][t][r / rows][r % rows];
     return add_groups(lanes);
   }

@@ -198,6 +198,7 @@ PERIGEE_INLINE F fold_1(F a, F b) {
 }
 PERIGEE_INLINE F sum_of_rows(const F (&row)[kWidth]) {
   F every_fourth[4];
+#pragma GCC unroll 4
   for (std::size_t i = 0; i < 4; ++i) every_fourth[i] = fold_4(row[i], row[i + 4]);
   return fold_1(fold_2(every_fourth[0], every_fourth[1]), fold_2(every_fourth[2], every_fourth[3]));
 }
