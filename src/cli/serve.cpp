@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "cli/command.h"
 #include "cli/serve_options.h"
+#include "grammar/reply_grammar.h"
 #include "model/fingerprint.h"
 #include "serve/openai_json.h"
 #include "serve/scheduler_service.h"
@@ -75,12 +76,14 @@ void run_serve(ServeArguments& arguments, const CancelToken& cancel) {
   Router router(arguments.router);
   Scheduler scheduler(model.engine(), model.config(), arguments.scheduler, prefixes.get());
   SchedulerService service(scheduler, prefixes.get(), tokenizer, model.config().vocab_size);
+  const ReplyGrammars grammars(tokenizer.vocabulary());
   const ServeContext context{.model = served_model(arguments, model),
                              .options = arguments.serve,
                              .tokenizer = tokenizer,
                              .service = service,
                              .metrics = metrics,
-                             .image_size = refuse_images()};
+                             .image_size = refuse_images(),
+                             .grammars = &grammars};
   add_all_routes(router, context);
   HttpServer server(router, metrics, arguments.http);
   log_info("serving {} as {}", arguments.model.checkpoint.string(), fmt::join(arguments.names, ", "));

@@ -14,6 +14,7 @@
 
 namespace perigee {
 
+class ReplyGrammars;
 using ImageReader = decltype(ConversationRules::image_size);
 
 struct ServedModel {
@@ -36,6 +37,7 @@ struct ServeContext {
   ServerMetrics& metrics;
   // Reads an image of a request (text/conversation_json.h); refuses all where the model sees none.
   ImageReader image_size;
+  const ReplyGrammars* grammars = nullptr;  // null: tools and formats are not enforced
 };
 
 // kModelNotFound unless `name` is one of the model's.

@@ -15,6 +15,14 @@ void read_logprobs(const JsonNode& request, ChatRequest& chat) {
   chat.top_logprobs = static_cast<std::size_t>(top.value_or(0));
 }
 
+// What it says has been checked, or will be, by read_conversation().
+bool wants_strict(const JsonNode& request) {
+  const JsonNode* format = find_set(request, "response_format");
+  const JsonNode* schema = format == nullptr ? nullptr : find_set(*format, "json_schema");
+  const JsonNode* strict = schema == nullptr ? nullptr : find_set(*schema, "strict");
+  return strict == nullptr || strict->is_true();
+}
+
 }  // namespace
 
 void check_model_name(const ServedModel& model, const std::string& name, const std::string& param) {
@@ -69,7 +77,8 @@ ChatRequest read_chat_request(const JsonNode& request, const ServeContext& conte
   chat.stop = read_stop(request);
   chat.max_tokens = read_max_tokens(request, chat.max_tokens_param);
   read_logprobs(request, chat);
-  find_boolean(request, "parallel_tool_calls", "");  // checked, but not enforced
+  chat.rules.one_call = !find_boolean(request, "parallel_tool_calls", "").value_or(true);
+  chat.rules.strict_response = wants_strict(request);
   ConversationRules rules;
   rules.image_size = context.image_size;
   chat.conversation = read_conversation(request, rules);

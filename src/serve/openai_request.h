@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "engine/sampler.h"
-#include "serve/dialect.h"
+#include "serve/reply_rules.h"
 #include "text/conversation.h"
 #include "text/json_tree.h"
 
@@ -28,6 +28,7 @@ struct ChatRequest {
   bool logprobs = false;
   std::size_t top_logprobs = 0;
   StreamOptions stream;
+  RuleWishes rules;
 };
 
 // RequestError naming the field at fault, ApiError for a model that is not served.

@@ -17,7 +17,9 @@ void answer_chat(const Router& router, const ServeContext& context, const HttpRe
   reply.max_tokens =
       checked_max_tokens(context, reply.prompt.ids.size(), chat.max_tokens, chat.max_tokens_param);
   reply.stop = chat.stop;
-  reply.sampling = chat.sampling;
+  reply.sampling = std::move(chat.sampling);
+  reply.sampling.filter =
+      reply_filter(context, chat.conversation, open_channel(reply.prompt.ids, context.tokenizer), chat.rules);
   reply.top_logprobs = chat.top_logprobs;
   reply.client = router.client_of(request);
   auto sink =

@@ -1,0 +1,51 @@
+// Bodies of requests to the server, through all routes that read one, with a scripted model.
+#include <array>
+#include <cstdlib>
+#include <string>
+
+#include "fuzz/request_checks.h"
+#include "serve/dialect_fixture.h"
+#include "support/tiktoken_text.h"
+#include "text/json_tree.h"
+
+namespace perigee::fuzz {
+namespace {
+
+// Ends the process in every kind of build, so that libFuzzer keeps the input.
+void must_hold(bool condition) {
+  if (!condition) std::abort();
+}
+
+const Tokenizer& byte_tokenizer() {
+  static const Tokenizer tokenizer(
+      Vocabulary::parse(test::tiktoken_text(test::with_single_bytes({})), k3_special_slots(), "bytes"));
+  return tokenizer;
+}
+
+constexpr std::array<const char*, 4> kPaths = {"/v1/chat/completions", "/v1/completions", "/tokenize",
+                                               "/detokenize"};
+
+void check_answer(const test::RecordedExchange& exchange) {
+  must_hold(exchange.ended && exchange.answers == 1);
+  must_hold(exchange.head.status == 200 || exchange.head.status == 400 || exchange.head.status == 404);
+  must_hold(exchange.streaming || is_json_value(exchange.head.body));
+  if (!exchange.streaming) return;
+  must_hold(exchange.text().ends_with("data: [DONE]\n\n"));
+  for (const nlohmann::json& event : test::events_of(exchange.text())) must_hold(event.is_object());
+}
+
+}  // namespace
+
+void check_request_body(std::span<const std::uint8_t> input) {
+  const std::string body(reinterpret_cast<const char*>(input.data()), input.size());
+  static test::DialectFixture server(byte_tokenizer());
+  server.context.model.context_tokens = 100'000;
+  server.service.script =
+      byte_tokenizer().encode_markup("a<|close|>think<|sep|><|open|>response<|sep|>b<|end_of_msg|>");
+  for (const char* path : kPaths) {
+    server.service.jobs.clear();
+    check_answer(*server.post(path, body));
+  }
+}
+
+}  // namespace perigee::fuzz
