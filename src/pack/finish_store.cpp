@@ -50,8 +50,8 @@ class Finisher {
   }
 
   StoreFile store_file(const fs::path& path, std::uint64_t bytes) const {
-    const fs::path store = fs::weakly_canonical(options_.store);
-    const fs::path absolute = fs::weakly_canonical(path);
+    const fs::path store = canonical_path(options_.store);
+    const fs::path absolute = canonical_path(path);
     const std::string relative = absolute.lexically_relative(store).string();
     return {relative, relative.starts_with("..") ? absolute.string() : std::string(), bytes};
   }
@@ -99,7 +99,7 @@ class Finisher {
   StoreReport make_report(const StoreIndex& index) const {
     StoreReport report;
     report.fingerprint = plan_.fingerprint;
-    report.source_name = fs::weakly_canonical(options_.source).filename().string();
+    report.source_name = canonical_path(options_.source).filename().string();
     const bool nvfp4 = !index.table.layouts.empty() &&
                        index.table.layouts.front().matrices[0].format == WeightFormat::kNvfp4;
     report.expert_format = nvfp4 ? "nvfp4" : "mxfp4";

@@ -342,8 +342,8 @@ class PackJob {
 
 // The journal names files, and the next run may start in another folder.
 PackOptions with_absolute_targets(PackOptions options) {
-  options.store = fs::weakly_canonical(options.store);
-  for (Stripe& stripe : options.stripes) stripe.folder = fs::weakly_canonical(stripe.folder);
+  options.store = canonical_path(options.store);
+  for (Stripe& stripe : options.stripes) stripe.folder = canonical_path(stripe.folder);
   return options;
 }
 

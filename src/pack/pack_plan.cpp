@@ -33,9 +33,9 @@ void check_folders(const PackOptions& options) {
   }
   std::vector<fs::path> targets = {options.store};
   for (const Stripe& stripe : options.stripes) targets.push_back(stripe.folder);
-  const fs::path source = fs::weakly_canonical(options.source);
+  const fs::path source = canonical_path(options.source);
   for (const fs::path& target : targets) {
-    const fs::path path = fs::weakly_canonical(target);
+    const fs::path path = canonical_path(target);
     if (is_inside(path, source) || is_inside(source, path)) {
       fail(ErrorCode::kUsage, "source {} and {} must be separate folders, neither inside the other",
            source.string(), path.string());
@@ -54,7 +54,7 @@ void check_pack_options(const PackOptions& options) {
   }
   std::set<fs::path> folders;
   for (const Stripe& stripe : options.stripes) {
-    if (folders.insert(fs::weakly_canonical(stripe.folder)).second) continue;
+    if (folders.insert(canonical_path(stripe.folder)).second) continue;
     fail(ErrorCode::kUsage, "--stripe names {} twice", stripe.folder.string());
   }
   check_folders(options);
@@ -71,8 +71,10 @@ std::string fingerprint_of(const PackOptions& options, const PackPlan& plan) {
     text += fmt::format("{} {}\n", plane_name(plane),
                         plane_format_name(options.planes[static_cast<std::size_t>(plane)]));
   }
+  const fs::path store = canonical_path(options.store);  // the folders may move together
   for (const Stripe& stripe : options.stripes) {
-    text += fmt::format("stripe {} {}\n", fs::weakly_canonical(stripe.folder).string(), stripe.weight);
+    const fs::path folder = canonical_path(stripe.folder).lexically_relative(store);
+    text += fmt::format("stripe {} {}\n", folder.string(), stripe.weight);
   }
   return sha256_hex(std::as_bytes(std::span(text)));
 }
@@ -150,6 +152,11 @@ std::vector<RunLayout> source_layouts(const PackPlan& plan, std::uint64_t layer)
 std::vector<Stripe> record_folders(const PackOptions& options) {
   if (options.stripes.empty()) return {{options.store, 1}};
   return options.stripes;
+}
+
+fs::path canonical_path(const fs::path& path) {
+  const fs::path canonical = fs::weakly_canonical(fs::absolute(path));
+  return canonical.has_filename() ? canonical : canonical.parent_path();  // "folder/" is "folder"
 }
 
 std::string trunk_item_name(std::uint64_t shard) {

@@ -44,6 +44,9 @@ std::vector<RunLayout> source_layouts(const PackPlan& plan, std::uint64_t layer)
 // The folders of the records: the stripes, or the store itself.
 std::vector<Stripe> record_folders(const PackOptions& options);
 
+// The same for a folder before and after it is made, which std::filesystem::weakly_canonical() is not.
+std::filesystem::path canonical_path(const std::filesystem::path& path);
+
 std::string trunk_item_name(std::uint64_t shard);  // "trunk-00001" for shard 0
 std::string trunk_file_name(std::uint64_t shard);  // "trunk-00001.safetensors" for shard 0
 

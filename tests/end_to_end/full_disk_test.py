@@ -2,6 +2,7 @@
 """A disk that is really full: a small tmpfs, which also has no direct I/O to offer. Needs root; says so if not."""
 
 import contextlib
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -31,6 +32,28 @@ def small_disk(size):
 def enlarge(disk, size):
     if not mount("-o", f"remount,size={size}", str(disk)):
         print("remount failed", file=sys.stderr)
+
+
+def packing():
+    original = tree("source")
+    with small_disk(MIB) as disk:
+        with case("pack: too little space is refused before anything is written"):
+            result = perigee("pack", "source", disk / "store")
+            expect_error(result, 1, "disk/store has ", " free, but ", "still to be written there", "--stripe")
+            expect(not list(disk.glob("store/*.bin")), "something was written")
+        # With --delete-source space comes free on the way, so the disk runs full during the work.
+        shutil.copytree("source", "given")
+        for attempt in ("pack: a disk that runs full during the work", "pack: a disk that is still full"):
+            with case(attempt):
+                result = perigee("pack", "given", disk / "store", "--delete-source")
+                expect_error(result, 1, "No space left on device", "it resumes")
+                expect(not (disk / "store" / "experts.index").exists(), "it looks complete")
+        with case("pack: after enlarging the disk the same command completes"):
+            enlarge(disk, 100 * MIB)
+            succeed("pack", "given", disk / "store", "--delete-source")
+            succeed("verify", "source", disk / "store")
+            succeed("unpack", disk / "store", "back")
+            expect(tree("back") == original, "the source did not come back")
 
 
 def main():
@@ -67,6 +90,7 @@ def main():
             failures += 1
         expect(failures > 2, f"only {failures} runs met a full disk", PERIGEE)
         expect_same(disk / "out", wanted)
+    packing()
     close()
 
 
