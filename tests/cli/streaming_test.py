@@ -8,6 +8,7 @@ of random weights with a vocabulary of one token per byte.
 import base64
 import json
 import os
+import shutil
 import subprocess
 import unittest
 from pathlib import Path
@@ -27,8 +28,8 @@ def setUpModule():
     assert made.returncode == 0, made.stderr
 
 
-def answer(*arguments):
-    return run("run", "-m", "tiny", "--vocab", "bytes.tiktoken", "-p", "2+2?", "--raw", "--greedy", "--max-tokens", "12",
+def answer(*arguments, model="tiny"):
+    return run("run", "-m", model, "--vocab", "bytes.tiktoken", "-p", "2+2?", "--raw", "--greedy", "--max-tokens", "12",
                *arguments)
 
 
@@ -97,9 +98,30 @@ class Streaming(unittest.TestCase):
         self.assertIn(b"SYNTHETIC", shown.stdout)
         self.assertEqual(run("bench", "cache").returncode, 2)
 
-    def test_a_cut_shard_ends_the_answer_with_its_name(self):
-        import shutil
+    def test_a_store_gives_the_hash_of_its_checkpoint(self):
+        self.assertEqual(run("pack", "tiny", "store").returncode, 0)
+        resident = self.json_of(answer("--json"))
+        for way in ((), ("--stream",), ("--stream", "--verify-reads", "always")):
+            stored = self.json_of(answer("--json", *way, model="store"))
+            self.assertEqual(stored["logits_hash"], resident["logits_hash"], way)
+            self.assertGreaterEqual(stored["experts"]["reads"]["checked"], 1)
 
+    def test_a_damaged_record_is_told_by_its_checksum(self):
+        self.assertEqual(run("pack", "tiny", "damaged").returncode, 0)
+        for file in Path("damaged").glob("experts-*.bin"):
+            with open(file, "r+b") as records:
+                for at in range(0, file.stat().st_size, 4096):
+                    records.seek(at)
+                    byte = records.read(1)[0]
+                    records.seek(at)
+                    records.write(bytes([byte ^ 0x11]))
+        result = answer(model="damaged")
+        self.assertEqual(result.returncode, 1)
+        for word in (b"checksum", b"expert", b"layer", b"experts-"):
+            self.assertIn(word, result.stderr)
+        self.assertEqual(answer("--verify-reads", "never", model="damaged").returncode, 0)
+
+    def test_a_cut_shard_ends_the_answer_with_its_name(self):
         shutil.copytree("tiny", "cut", dirs_exist_ok=True)
         self.assertEqual(run("run", "-m", "cut", "--vocab", "bytes.tiktoken", "-p", "x", "--raw", "--max-tokens", "1",
                              "--stream").returncode, 0)
