@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <cstring>
 #include <new>
 
 #include "base/error.h"
 #include "base/file.h"
 #include "checkpoint/plain_values.h"
 #include "checkpoint/tensor_name.h"
+#include "experts/nibble_form.h"
 
 namespace perigee {
 namespace {
@@ -29,20 +29,6 @@ void check_shape(const TensorInfo& tensor, const Shape& expected) {
 [[noreturn]] void fail_type(const TensorInfo& tensor, const char* wanted) {
   fail(ErrorCode::kUnsupported, "{} is of type {}; {} is what this program can run", tensor.name,
        dtype_name(tensor.dtype), wanted);
-}
-
-// A row must be whole groups: scales are counted through the rows.
-void check_groups(const TensorInfo& scales, std::size_t columns, std::size_t group) {
-  if (columns % group != 0) {
-    fail(ErrorCode::kUnsupported, "{} has one scale for {} columns, but config.json asks for rows of {}",
-         scales.name, group, columns);
-  }
-}
-
-float single_float(const std::byte* bytes) {
-  float value;
-  std::memcpy(&value, bytes, sizeof(value));
-  return value;
 }
 
 }  // namespace
@@ -87,10 +73,10 @@ void TensorReader::want_matrix(const std::string& module, std::size_t rows, std:
                                Matrix& matrix) {
   matrix.rows = rows;
   matrix.columns = columns;
-  if (find(module + ".weight_packed") != nullptr) return want_nibbles(module, ".weight_packed", matrix);
+  if (find(module + ".weight_packed") != nullptr) return want_nibbles(module, matrix);
   const std::string name = module + ".weight";
   const Location* plain = find(name);
-  if (plain != nullptr && plain->tensor->dtype == DType::kU8) return want_nibbles(module, ".weight", matrix);
+  if (plain != nullptr && plain->tensor->dtype == DType::kU8) return want_nibbles(module, matrix);
   if (plain != nullptr && plain->tensor->dtype == DType::kF8E4M3) return want_fp8(module, matrix);
   want_plain(name, matrix);
 }
@@ -115,31 +101,19 @@ void TensorReader::want_plain(const std::string& name, Matrix& matrix) {
   plan(location, [&matrix](const std::byte* bytes) { matrix.values = bytes; });
 }
 
-void TensorReader::want_nibbles(const std::string& module, const std::string& part, Matrix& matrix) {
-  const Location values = take(module + part);
-  const Location scales = take(module + ".weight_scale");
-  if (values.tensor->dtype != DType::kU8) fail_type(*values.tensor, "U8 (two 4-bit values)");
-  check_shape(*values.tensor, {matrix.rows, matrix.columns / 2});
-  plan(values, [&matrix](const std::byte* bytes) { matrix.values = bytes; });
-  plan(scales, [&matrix](const std::byte* bytes) { matrix.scales = bytes; });
-  if (scales.tensor->dtype == DType::kU8 || scales.tensor->dtype == DType::kF8E8M0) {
-    matrix.format = WeightFormat::kMxfp4;
-    check_groups(*scales.tensor, matrix.columns, 32);
-    check_shape(*scales.tensor, {matrix.rows, matrix.columns / 32});
-    return;
-  }
-  if (scales.tensor->dtype != DType::kF8E4M3) fail_type(*scales.tensor, "F8_E4M3 (NVFP4) or U8 (MXFP4)");
-  matrix.format = WeightFormat::kNvfp4;
-  check_groups(*scales.tensor, matrix.columns, 16);
-  check_shape(*scales.tensor, {matrix.rows, matrix.columns / 16});
-  // ModelOpt multiplies by weight_scale_2, compressed-tensors divides by weight_global_scale.
-  const bool divides = find(module + ".weight_scale_2") == nullptr;
-  const Location global = take(module + (divides ? ".weight_global_scale" : ".weight_scale_2"));
-  if (global.tensor->dtype != DType::kF32 || global.tensor->elements() != 1)
-    fail_type(*global.tensor, "one F32");
-  plan(global, [&matrix, divides](const std::byte* bytes) {
-    const float scale = single_float(bytes);
-    matrix.global_scale = divides ? 1.0f / scale : scale;
+void TensorReader::want_nibbles(const std::string& module, Matrix& matrix) {
+  const auto tensor_of = [this](const std::string& name) {
+    const Location* location = find(name);
+    return location == nullptr ? nullptr : location->tensor;
+  };
+  const NibbleForm form =
+      find_nibble_form(tensor_of, module, matrix.rows, matrix.columns, tensors_->origin().string());
+  matrix.format = form.format;
+  plan(take(form.values->name), [&matrix](const std::byte* bytes) { matrix.values = bytes; });
+  plan(take(form.scales->name), [&matrix](const std::byte* bytes) { matrix.scales = bytes; });
+  if (form.global == nullptr) return;
+  plan(take(form.global->name), [&matrix, divides = form.global_divides](const std::byte* bytes) {
+    matrix.global_scale = global_multiplier(bytes, divides);
   });
 }
 

@@ -89,7 +89,7 @@ class TensorReader {
   void plan(const Location& from, std::function<void(const std::byte*)> done);
   const std::vector<float>& plan_floats(const Location& from);  // filled by read()
   void want_plain(const std::string& name, Matrix& matrix);
-  void want_nibbles(const std::string& module, const std::string& part, Matrix& matrix);
+  void want_nibbles(const std::string& module, Matrix& matrix);
   void want_fp8(const std::string& module, Matrix& matrix);
 
   std::shared_ptr<const CheckpointTensors> tensors_;

@@ -6,28 +6,17 @@
 #include <functional>
 
 #include "base/hash.h"
-#include "experts/store_format.h"
+#include "experts/small_store_index.h"
 #include "support/expect_error.h"
 
 namespace perigee {
 namespace {
 
-RunLayout matrices(WeightFormat format, std::uint64_t width, std::uint64_t latent) {
-  const auto global =
-      format == WeightFormat::kNvfp4 ? MatrixPlace::Global::kMultiplies : MatrixPlace::Global::kNone;
-  RunLayout layout;
-  for (std::size_t i = 0; i < 3; ++i) {
-    MatrixPlace& matrix = layout.matrices[i];
-    matrix.format = format;
-    matrix.global_use = global;
-    matrix.rows = i == 1 ? latent : width;
-    matrix.columns = i == 1 ? width : latent;
-  }
-  return layout;
-}
+using test::expert_matrices;
+using test::small_index;
 
 TEST(StoreRecord, OfK3IsWholePagesWithoutPadding) {
-  const RunLayout record = record_layout(matrices(WeightFormat::kMxfp4, 3072, 3584));
+  const RunLayout record = record_layout(expert_matrices(WeightFormat::kMxfp4, 3072, 3584));
   EXPECT_EQ(record.bytes, 17'547'264u);
   EXPECT_EQ(record.bytes, 4284u * 4096);
   EXPECT_EQ(record.matrices[0].values, 0u);
@@ -39,7 +28,7 @@ TEST(StoreRecord, OfK3IsWholePagesWithoutPadding) {
 }
 
 TEST(StoreRecord, OfNvfp4HasItsGlobalScalesBehindTheBlockScales) {
-  const RunLayout record = record_layout(matrices(WeightFormat::kNvfp4, 3072, 3584));
+  const RunLayout record = record_layout(expert_matrices(WeightFormat::kNvfp4, 3072, 3584));
   EXPECT_EQ(record.matrices[0].global, 18'579'456u);
   EXPECT_EQ(record.matrices[2].global, 18'579'456u + 64);
   EXPECT_EQ(record.matrices[1].global, 18'579'456u + 128);
@@ -47,24 +36,12 @@ TEST(StoreRecord, OfNvfp4HasItsGlobalScalesBehindTheBlockScales) {
 }
 
 TEST(StoreRecord, PutsEveryPartOnACacheLine) {
-  const RunLayout record = record_layout(matrices(WeightFormat::kMxfp4, 32, 96));  // 1536 + 96 bytes each
+  const RunLayout record =
+      record_layout(expert_matrices(WeightFormat::kMxfp4, 32, 96));  // 1536 + 96 bytes each
   EXPECT_EQ(record.matrices[0].scales, 4608u);
   EXPECT_EQ(record.matrices[2].scales, 4736u);  // 4704 would be the next free byte
   EXPECT_EQ(record.matrices[1].scales, 4864u);
   EXPECT_EQ(record.bytes, 8192u);
-}
-
-// Three layers, the first without experts, two experts each, in two files.
-StoreIndex small_index() {
-  StoreIndex index;
-  index.config_checksum = 0x1122334455667788;
-  index.files = {{"experts-a.bin", "/packed/experts-a.bin", 16384}, {"../b/experts-b.bin", "", 16384}};
-  index.table.layouts = {record_layout(matrices(WeightFormat::kMxfp4, 32, 96))};
-  index.table.has_experts = {false, true, true};
-  index.table.experts = 2;
-  index.table.records = {{0, 0, 0, 11}, {1, 0, 8192, 22}, {0, 0, 8192, 33}, {1, 0, 0, 44}};
-  index.table.has_checksums = true;
-  return index;
 }
 
 StoreIndex parse(const std::string& text) {

@@ -9,6 +9,7 @@
 
 #include "base/file.h"
 #include "checkpoint/malformed_cases.h"
+#include "experts/small_store_index.h"
 
 namespace perigee::test {
 namespace {
@@ -44,7 +45,24 @@ void write_headers(const fs::path& folder) {
                      tensor("\\u00e9", "F4", "8", 12, 16) + "," + tensor("scalar", "F32", "", 16, 20))));
 }
 
+void write_store_indexes(const fs::path& folder) {
+  StoreIndex index = small_index();
+  const std::string valid = serialize_store_index(index);
+  write_seed(folder, "valid", valid);
+  write_seed(folder, "cut", valid.substr(0, valid.size() - 24));
+  index.linked = true;
+  index.table.records[1].offset = 8191;
+  write_seed(folder, "valid-linked", serialize_store_index(index));
+  index.table.records[1].offset = 4095;
+  write_seed(folder, "overlap", serialize_store_index(index));
+  index = small_index();
+  index.table.layouts = {record_layout(expert_matrices(WeightFormat::kNvfp4, 32, 96))};
+  write_seed(folder, "valid-nvfp4", serialize_store_index(index));
+  write_seed(folder, "valid-empty", serialize_store_index(StoreIndex()));
+}
+
 void write_all(const fs::path& corpus) {
+  write_store_indexes(corpus / "fuzz_store_index");
   write_headers(corpus / "fuzz_safetensors_header");
   for (const MalformedCase& input : malformed_indexes())
     write_seed(corpus / "fuzz_index", input.name, input.bytes);
