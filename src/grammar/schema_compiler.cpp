@@ -74,25 +74,32 @@ GrammarPlace SchemaCompiler::values(const Task& task, const std::vector<const Js
                                                      : regex_text(sorted_compact_json(*value)));
   }
   if (spellings.empty()) return builder_.either({});
-  Dfa dfa(*regex_alternatives(std::move(spellings)), document_.place(task.path));
-  return builder_.word(
-      std::make_shared<const Terminal>(std::move(dfa), builder_.trie(), Terminal::Border::kAnywhere,
-                                       Terminal::Lengths::kIgnored),
-      kEnd);
+  return own_word(Dfa(*regex_alternatives(std::move(spellings)), document_.place(task.path)));
 }
 
 GrammarPlace SchemaCompiler::of_types(const Task& task, TypeSet types) {
   std::vector<GrammarPlace> places;
   if (types & kTypeString) places.push_back(string(task));
-  if (types & kTypeNumber)
-    places.push_back(builder_.word(words_.number(), kEnd));
-  else if (types & kTypeInteger)
-    places.push_back(builder_.word(words_.integer(), kEnd));
+  if (types & (kTypeNumber | kTypeInteger)) places.push_back(number(task, !(types & kTypeNumber)));
   if (types & kTypeBoolean) places.push_back(builder_.word(words_.boolean(), kEnd));
   if (types & kTypeNull) places.push_back(builder_.word(words_.null(), kEnd));
   if (types & kTypeObject) places.push_back(object(task));
   if (types & kTypeArray) places.push_back(array(task));
   return builder_.either(std::move(places));
+}
+
+GrammarPlace SchemaCompiler::number(const Task& task, bool integers) {
+  const NumberRange range = document_.number_range(*task.schema, integers, task.path);
+  if (!range.is_limited()) return builder_.word(integers ? words_.integer() : words_.number(), kEnd);
+  return own_word(Dfa(integers ? *integers_in(range) : *numbers_in(range), document_.place(task.path)));
+}
+
+// A word of this schema alone.
+GrammarPlace SchemaCompiler::own_word(Dfa dfa, GrammarPlace next) {
+  return builder_.word(
+      std::make_shared<const Terminal>(std::move(dfa), builder_.trie(), Terminal::Border::kAnywhere,
+                                       Terminal::Lengths::kIgnored),
+      next);
 }
 
 GrammarPlace SchemaCompiler::string(const Task& task) {
@@ -110,10 +117,7 @@ GrammarPlace SchemaCompiler::string(const Task& task) {
   const std::string place = document_.place(task.path);
   Dfa dfa(*read_pattern(pattern->text, task.form, place), place);
   if (limited) dfa = Dfa(dfa, least, most, place);
-  return builder_.word(
-      std::make_shared<const Terminal>(std::move(dfa), builder_.trie(), Terminal::Border::kAnywhere,
-                                       Terminal::Lengths::kIgnored),
-      kEnd);
+  return own_word(std::move(dfa));
 }
 
 GrammarPlace SchemaCompiler::item(const JsonNode* schema, const std::string& path, GrammarPlace next) {

@@ -51,7 +51,9 @@ class SchemaCompiler {
   GrammarPlace alternatives(const Task& task, const JsonNode& list, TypeSet types);
   GrammarPlace values(const Task& task, const std::vector<const JsonNode*>& named, TypeSet types);
   GrammarPlace of_types(const Task& task, TypeSet types);
+  GrammarPlace number(const Task& task, bool integers);
   GrammarPlace string(const Task& task);
+  GrammarPlace own_word(Dfa dfa, GrammarPlace next = GrammarBuilder::kEnd);
 
   GrammarPlace array(const Task& task);
   GrammarPlace item(const JsonNode* schema, const std::string& path, GrammarPlace next);

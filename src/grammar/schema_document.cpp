@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cmath>
+#include <cstdlib>
+#include <tuple>
 #include <utility>
 
 namespace perigee {
@@ -19,13 +22,17 @@ struct Keyword {
   TypeSet about;  // only says something about values of these types
 };
 
-constexpr std::array<Keyword, 18> kKeywords = {{{"type", kEveryType},
+constexpr std::array<Keyword, 22> kKeywords = {{{"type", kEveryType},
                                                 {"enum", kEveryType},
                                                 {"const", kEveryType},
                                                 {"anyOf", kEveryType},
                                                 {"oneOf", kEveryType},
                                                 {"allOf", kEveryType},
                                                 {"$ref", kEveryType},
+                                                {"minimum", kTypeNumber},
+                                                {"maximum", kTypeNumber},
+                                                {"exclusiveMinimum", kTypeNumber},
+                                                {"exclusiveMaximum", kTypeNumber},
                                                 {"minLength", kTypeString},
                                                 {"maxLength", kTypeString},
                                                 {"pattern", kTypeString},
@@ -253,6 +260,31 @@ std::optional<std::uint32_t> SchemaDocument::count(const JsonNode& schema, std::
   if (error != std::errc{} || end != text.data() + text.size() || number == 0xFFFFFFFF)
     refuse(path, "\"{}\" must be a whole number from 0 on, not {}", key, text);
   return number;
+}
+
+NumberRange SchemaDocument::number_range(const JsonNode& schema, bool integers, std::string_view path) const {
+  constexpr double kLargest = 1e15;  // where every whole number still is a double
+  NumberRange range;
+  for (const auto& [key, lower, exclusive] :
+       {std::tuple("minimum", true, false), std::tuple("exclusiveMinimum", true, true),
+        std::tuple("maximum", false, false), std::tuple("exclusiveMaximum", false, true)}) {
+    const JsonNode* value = schema.find(key);
+    if (!value) continue;
+    if (!value->is(JsonKind::kNumber)) refuse(path, "\"{}\" must be a number", key);
+    const double limit = std::strtod(std::string(value->literal).c_str(), nullptr);
+    const double inward = lower ? std::ceil(limit) : std::floor(limit);
+    if (!(std::abs(limit) <= kLargest) || (inward != limit && !integers))
+      refuse(path, "\"{}\" of {} cannot be followed, only whole numbers up to 1e15", key, value->literal);
+    const bool open = exclusive && inward == limit;  // rounding has left the limit out already
+    auto& end = lower ? range.least : range.most;
+    bool& left_out = lower ? range.above_least : range.below_most;
+    const auto whole = static_cast<std::int64_t>(inward);
+    const bool stricter = !end || (lower ? whole > *end : whole < *end) || (whole == *end && open);
+    if (!stricter) continue;
+    end = whole;
+    left_out = open;
+  }
+  return range;
 }
 
 }  // namespace perigee

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "grammar/number_range.h"
 #include "grammar/schema_types.h"
 
 namespace perigee {
@@ -48,6 +49,8 @@ class SchemaDocument {
   // A keyword's value that must be a whole number of at least 0.
   std::optional<std::uint32_t> count(const JsonNode& schema, std::string_view key,
                                      std::string_view path) const;
+  // "minimum" and its kin. Limits of numbers must be whole; those of integers are rounded inwards.
+  NumberRange number_range(const JsonNode& schema, bool integers, std::string_view path) const;
 
  private:
   static constexpr unsigned kDeepest = 16;  // of what is looked through for types and differences

@@ -63,10 +63,7 @@ GrammarPlace SchemaCompiler::other_member(const Task& task, const std::vector<Me
   for (const Member& member : members) named.push_back(written_text(member.name, TextForm::kJson));
   Dfa others = Dfa::difference(Dfa(*plain_json_string(), what),
                                Dfa(*regex_alternatives(std::move(named)), what), what);
-  return builder_.word(
-      std::make_shared<const Terminal>(std::move(others), builder_.trie(), Terminal::Border::kAnywhere,
-                                       Terminal::Lengths::kIgnored),
-      value);
+  return own_word(std::move(others), value);
 }
 
 // From the back, in two rows: what follows when nothing has been written yet, and when something has.

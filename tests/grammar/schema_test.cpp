@@ -32,6 +32,11 @@ const std::vector<SchemaCase>& cases() {
       {R"({"type":"number"})",
        {"0", "-0.5", "1e9", "12.25E-3", "7"},
        {".5", "1.", "1e", "00", "1e999", "NaN"}},
+      {R"({"type":"integer","minimum":-3,"exclusiveMaximum":12})", {"-3", "0", "11"}, {"-4", "12", "1.5"}},
+      {R"({"type":"integer","minimum":0.5,"maximum":2.5})", {"1", "2"}, {"0", "3"}},
+      {R"({"type":"integer","exclusiveMinimum":0.5,"minimum":0})", {"1", "25"}, {"0", "-1"}},
+      {R"({"type":"number","minimum":0,"maximum":1})", {"0", "0.25", "1", "1.0"}, {"-0.1", "1.1", "1e-1"}},
+      {R"({"minimum":5})", {"5", "7.5"}, {"4", "null"}},
       {R"({"type":"boolean"})", {"true", "false"}, {"null", "tru", "True"}},
       {R"({"type":"null"})", {"null"}, {"false", ""}},
       {R"({"type":["integer","null"]})", {"5", "null"}, {"5.5", "true"}},
@@ -156,7 +161,11 @@ TEST(JsonSchema, AllowsExactlyTheTokensThatCanBeAccepted) {
 
 TEST(JsonSchema, RefusesKeywordsThatItCannotFollowByName) {
   const std::vector<std::pair<std::string, std::string>> refused = {
-      {R"({"type":"integer","minimum":3})", "\"minimum\""},
+      {R"({"type":"integer","multipleOf":3})", "\"multipleOf\""},
+      {R"({"type":"number","minimum":0.5})", "\"minimum\" of 0.5"},
+      {R"({"type":"number","exclusiveMaximum":1e300})", "\"exclusiveMaximum\" of 1e300"},
+      {R"({"type":"integer","exclusiveMinimum":true})", "must be a number"},
+      {R"({"type":"integer","minimum":3,"maximum":2})", "cannot be met"},
       {R"({"type":"object","properties":{"a":{"type":"array","uniqueItems":true}}})",
        "#/properties/a: the keyword \"uniqueItems\""},
       {R"({"type":"object","patternProperties":{}})", "\"patternProperties\""},
