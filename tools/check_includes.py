@@ -21,7 +21,8 @@ FLOORS = {
     "verify": 5, "model": 5,
     "convert": 6, "engine": 6,
     "serve": 7, "proof": 7, "deploy": 7, "bench": 7, "pack": 7,
-    "cli": 8,
+    "plan": 8,
+    "cli": 9,
 }
 
 # Rooms below that a room must nevertheless know nothing of: kernels and file formats stay out of the upper floors.

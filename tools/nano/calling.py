@@ -303,10 +303,10 @@ def make(rng):
     roll = rng.random()
     if roll < 0.05:
         return declined(rng)
-    if roll < 0.25:
+    if roll < 0.35:
         calls = distinct(rng, 2)
         return calling_task(rng, calls, distinct(rng, 1)[: rng.randint(0, 1)], "two")
-    if roll < 0.40:
+    if roll < 0.60:
         return calling_task(rng, twice(rng), [], "two")
     calls = distinct(rng, rng.randint(1, 3))
     choice = "required" if rng.random() < 0.06 else None

@@ -28,6 +28,7 @@ FILLER = (
     "It was a {a} {t} in {m}.",
 )
 INTRODUCTIONS = ("Read this text. {}", "Here is a text: {}", "{}", "Remember this: {}", "Notes: {}")
+MOST_FACTS = 12
 ACKNOWLEDGED = "I have read it. What do you want to know?"
 
 
@@ -116,7 +117,7 @@ def absent(rng, facts):
 def make(rng, most_sentences=135, questions=None, least_sentences=3):
     """About eight ids a sentence."""
     sentences = rng.randint(least_sentences, most_sentences)
-    facts = facts_for(rng, max(2, sentences * 2 // 5))
+    facts = facts_for(rng, min(MOST_FACTS, max(2, sentences * 2 // 5)))
     rounds, keys = question_rounds(rng, facts, questions or min(len(facts), rng.randint(2, 6)))
     text = choose(rng, INTRODUCTIONS).format(text_of(rng, facts, sentences))
     if rng.random() < 0.5:
