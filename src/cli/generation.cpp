@@ -1,6 +1,5 @@
 #include "cli/generation.h"
 
-#include <algorithm>
 #include <chrono>
 #include <memory>
 #include <random>
@@ -32,7 +31,7 @@ GenerationRequest request_for(const OpenModel& model, const Tokenizer& tokenizer
   request.sampling = options.sampling;
   request.sampling.seed = seed;
   if (options.greedy) request.sampling.temperature = 0;
-  request.sampling.banned = ids_never_generated(tokenizer.vocabulary(), model.config());
+  request.sampling.banned = ids_never_generated(tokenizer.vocabulary(), model.config().vocab_size);
   request.max_tokens = options.max_tokens;
   request.end_ids = {tokens.end_of_message, tokens.end_of_text};
   request.on_logits = [&hash](std::span<const float> logits) { hash.update(std::as_bytes(logits)); };
@@ -62,23 +61,6 @@ bool run_until_end(const OpenModel& model, Sequence& sequence, const GenerationL
 
 double Generation::tokens_per_second() const {
   return generated() > 1 && token_seconds > 0 ? static_cast<double>(generated() - 1) / token_seconds : 0;
-}
-
-std::vector<TokenId> ids_never_generated(const Vocabulary& vocabulary, const K3Config& config) {
-  const ChatTokens tokens = find_chat_tokens(vocabulary);
-  const auto structural = {tokens.open, tokens.close, tokens.sep, tokens.end_of_message, tokens.end_of_text};
-  std::vector<TokenId> ids;
-  for (auto id = static_cast<TokenId>(vocabulary.ordinary_count()); id < config.vocab_size; ++id) {
-    if (std::find(structural.begin(), structural.end(), id) == structural.end()) ids.push_back(id);
-  }
-  return ids;
-}
-
-std::size_t counted_prompt_tokens(std::span<const TokenId> prompt, const Tokenizer& tokenizer) {
-  const ChatTokens tokens = find_chat_tokens(tokenizer.vocabulary());
-  if (prompt.empty() || prompt.back() != tokens.sep) return prompt.size();
-  const auto opened = std::find(prompt.rbegin(), prompt.rend(), tokens.open);
-  return opened == prompt.rend() ? prompt.size() : static_cast<std::size_t>(prompt.rend() - opened) - 1;
 }
 
 Generation generate(const OpenModel& model, const Tokenizer& tokenizer, const GenerationOptions& options,

@@ -27,13 +27,6 @@ struct GenerationOptions {
 // --max-tokens, --temperature, --top-p, --top-k, --min-p, the penalties, --seed, --greedy, --stop.
 void add_generation_options(CLI::App& command, GenerationOptions& options);
 
-// Special ids that are no part of any reply: everything but <|open|>, <|close|>, <|sep|> and the two ends;
-// and ids of the model that the vocabulary does not have (docs/chat-format.md).
-std::vector<TokenId> ids_never_generated(const Vocabulary& vocabulary, const K3Config& config);
-
-// The prompt's ids as usage counts them: without those that open the reply's channel.
-std::size_t counted_prompt_tokens(std::span<const TokenId> prompt, const Tokenizer& tokenizer);
-
 struct GenerationTask {
   std::vector<TokenId> prompt;
   std::optional<SequenceState> begin;  // of a proper prefix of the prompt

@@ -16,6 +16,7 @@
 #include "cli/reply_printer.h"
 #include "cli/streaming_status.h"
 #include "cli/token_view.h"
+#include "text/chat_tokens.h"
 #include "text/conversation_json.h"
 #include "text/prompt.h"
 #include "text/utf8.h"
@@ -183,7 +184,7 @@ Generation run_reply(const RunArguments& arguments, const OpenModel& model, cons
                         .thinking = arguments.show_thinking.value_or(terminal)});
   std::vector<ReplyDelta> held;
   ReplyTask task;
-  const std::size_t prompt_tokens = counted_prompt_tokens(prompt.ids, tokenizer);
+  const std::size_t prompt_tokens = counted_prompt_tokens(prompt.ids, tokenizer.vocabulary());
   task.generation.prompt = std::move(prompt.ids);
   task.tools_allowed = prompt.tools_allowed;
   task.calls_so_far = prompt.calls_so_far;

@@ -1,6 +1,10 @@
 // The special tokens that the chat format is made of, found in a vocabulary by their text.
 #pragma once
 
+#include <cstddef>
+#include <span>
+#include <vector>
+
 #include "text/vocabulary.h"
 
 namespace perigee {
@@ -21,5 +25,13 @@ struct ChatTokens {
 
 // kUnsupported naming the first token that `vocabulary` lacks.
 ChatTokens find_chat_tokens(const Vocabulary& vocabulary);
+
+// Ids of a model's vocabulary of `model_ids` ids that are no part of any reply: special ones other than
+// <|open|>, <|close|>, <|sep|> and the two ends, and those that `vocabulary` does not have
+// (docs/chat-format.md).
+std::vector<TokenId> ids_never_generated(const Vocabulary& vocabulary, std::size_t model_ids);
+
+// The ids of a prompt as usage counts them: without those that open the reply's channel.
+std::size_t counted_prompt_tokens(std::span<const TokenId> prompt, const Vocabulary& vocabulary);
 
 }  // namespace perigee
