@@ -30,13 +30,11 @@ void add_memory_options(CLI::App& command, ModelOptions& options) {
       ->transform(CLI::AsSizeValue(true))
       ->type_name("SIZE")
       ->group(kGroup);
-  CLI::Option* stream = command.add_flag_callback(
-      "--stream", [&] { options.experts = ExpertHome::kStreamed; },
-      "Read routed experts from disk as they are needed [only if they do not all fit]");
-  CLI::Option* resident = command.add_flag_callback(
-      "--resident", [&] { options.experts = ExpertHome::kResident; }, "All experts in memory, or an error");
-  stream->group(kGroup)->excludes(resident);
-  resident->group(kGroup);
+  add_choice(
+      command, "--experts", options.experts,
+      {{"auto", ExpertHome::kAuto}, {"resident", ExpertHome::kResident}, {"streamed", ExpertHome::kStreamed}},
+      "Routed experts: all in memory, or from disk as they are needed; auto streams if not all fit")
+      ->group(kGroup);
   add_choice(command, "--cache-policy", options.streaming.policy,
              {{"popular", CachePolicyKind::kPopular},
               {"least-stale", CachePolicyKind::kLeastStale},

@@ -30,7 +30,7 @@ struct ModelOptions {
   std::filesystem::path trace_file;  // what routers chose, for `perigee bench cache`; empty: none
 };
 
-// -m/--model (or `name`), --precision, and the options of memory: --ram, --stream, --resident, ….
+// -m/--model (or `name`), --precision, and the options of memory: --ram, --experts, ….
 void add_model_option(CLI::App& command, ModelOptions& options, const std::string& name = "-m,--model");
 // --precision alone.
 void add_precision_option(CLI::App& command, ModelOptions& options);

@@ -67,7 +67,7 @@ MemoryPlan plan_memory(const MemoryNeeds& needs, std::uint64_t available, Expert
   const MemoryPlan base = without_experts(needs, available);
   const MemoryPlan plan = resident ? resident_plan(needs, base) : streamed_plan(needs, base);
   if (plan.total() > available) {
-    refuse(plan, resident ? "let experts be streamed with --stream, or give more with --ram"
+    refuse(plan, resident ? "let experts be streamed with --experts streamed, or give more with --ram"
                           : "give more with --ram, or use a smaller checkpoint");
   }
   return plan;

@@ -44,13 +44,13 @@ class Streaming(unittest.TestCase):
         ways = [(), ("--cache-policy", "lru"), ("--cache-policy", "least-stale"), ("--no-prefetch",), ("--threads", "1"),
                 ("--verify-reads", "always")]
         for way in ways:
-            streamed = self.json_of(answer("--json", "--stream", *way))
+            streamed = self.json_of(answer("--json", "--experts", "streamed", *way))
             self.assertEqual(streamed["experts"]["home"], "streamed")
             self.assertEqual(streamed["logits_hash"], resident["logits_hash"], way)
             self.assertEqual(streamed["choices"], resident["choices"], way)
 
     def test_memory_decides_how_many_experts_stay(self):
-        everything = self.json_of(answer("--json", "--stream"))["experts"]
+        everything = self.json_of(answer("--json", "--experts", "streamed"))["experts"]
         self.assertEqual(everything["memory"]["slots"], EXPERTS)
         memory = everything["memory"]
         token = memory["activation_bytes"] // memory["prompt_chunk"]
@@ -67,7 +67,7 @@ class Streaming(unittest.TestCase):
         self.assertIn(b"may be used", refused.stderr)
 
     def test_a_trace_is_replayed(self):
-        answer("--stream", "--trace", "routes.trace", "--usage", "popular.usage")
+        answer("--experts", "streamed", "--trace", "routes.trace", "--usage", "popular.usage")
         trace = Path("routes.trace").read_text().splitlines()
         self.assertEqual(trace[1].split()[:2], ["4", "8"])
         self.assertTrue(all(len(line.split()) > 2 for line in trace[2:]))
@@ -82,13 +82,13 @@ class Streaming(unittest.TestCase):
 
     def test_usage_is_kept_from_run_to_run(self):
         Path("kept.usage").unlink(missing_ok=True)
-        self.assertEqual(answer("--stream", "--usage", "kept.usage").returncode, 0)
+        self.assertEqual(answer("--experts", "streamed", "--usage", "kept.usage").returncode, 0)
         first = Path("kept.usage").read_text()
         self.assertTrue(first.startswith("perigee expert usage 1\n4 layers 8 experts\n"))
-        self.assertEqual(answer("--stream", "--usage", "kept.usage").returncode, 0)
+        self.assertEqual(answer("--experts", "streamed", "--usage", "kept.usage").returncode, 0)
         self.assertNotEqual(Path("kept.usage").read_text(), first)
         Path("kept.usage").write_text("nonsense")
-        broken = answer("--stream", "--usage", "kept.usage")
+        broken = answer("--experts", "streamed", "--usage", "kept.usage")
         self.assertEqual(broken.returncode, 1)
         self.assertIn(b"kept.usage, line 1", broken.stderr)
 
@@ -101,7 +101,7 @@ class Streaming(unittest.TestCase):
     def test_a_store_gives_the_hash_of_its_checkpoint(self):
         self.assertEqual(run("pack", "tiny", "store").returncode, 0)
         resident = self.json_of(answer("--json"))
-        for way in ((), ("--stream",), ("--stream", "--verify-reads", "always")):
+        for way in ((), ("--experts", "streamed",), ("--experts", "streamed", "--verify-reads", "always")):
             stored = self.json_of(answer("--json", *way, model="store"))
             self.assertEqual(stored["logits_hash"], resident["logits_hash"], way)
             self.assertGreaterEqual(stored["experts"]["reads"]["checked"], 1)
@@ -124,12 +124,12 @@ class Streaming(unittest.TestCase):
     def test_a_cut_shard_ends_the_answer_with_its_name(self):
         shutil.copytree("tiny", "cut", dirs_exist_ok=True)
         self.assertEqual(run("run", "-m", "cut", "--vocab", "bytes.tiktoken", "-p", "x", "--raw", "--max-tokens", "1",
-                             "--stream").returncode, 0)
+                             "--experts", "streamed").returncode, 0)
         shards = sorted(Path("cut").glob("*.safetensors"))
         for shard in shards:
             with open(shard, "r+b") as file:
                 file.truncate(shard.stat().st_size - 1)
-        result = run("run", "-m", "cut", "--vocab", "bytes.tiktoken", "-p", "x", "--raw", "--max-tokens", "1", "--stream")
+        result = run("run", "-m", "cut", "--vocab", "bytes.tiktoken", "-p", "x", "--raw", "--max-tokens", "1", "--experts", "streamed")
         self.assertEqual(result.returncode, 1)
         self.assertIn(b".safetensors", result.stderr)
 

@@ -46,7 +46,8 @@ TEST(MemoryPlan, RefusesWithNumbersInsteadOfSwapping) {
   EXPECT_ERROR(plan_memory(needs(), 5 * kGiga, ExpertHome::kAuto), ErrorCode::kNoSpace, "trunk 10.0 GB");
   EXPECT_ERROR(plan_memory(needs(), 5 * kGiga, ExpertHome::kStreamed), ErrorCode::kNoSpace,
                "5.00 GB may be used");
-  EXPECT_ERROR(plan_memory(needs(), 30 * kGiga, ExpertHome::kResident), ErrorCode::kNoSpace, "--stream");
+  EXPECT_ERROR(plan_memory(needs(), 30 * kGiga, ExpertHome::kResident), ErrorCode::kNoSpace,
+               "--experts streamed");
 }
 
 }  // namespace
