@@ -37,6 +37,10 @@ void FairQueue::charge(const std::string& client, std::uint64_t tokens) {
   clients_.at(client).served += tokens;
 }
 
+void FairQueue::give_back(const std::string& client, std::uint64_t tokens) {
+  clients_.at(client).served -= tokens;
+}
+
 void FairQueue::leave(const std::string& client) {
   --clients_.at(client).jobs;
   forget_idle_clients();

@@ -34,6 +34,8 @@ class FairQueue {
 
   // A client has been served: one of its running jobs got so many tokens.
   void charge(const std::string& client, std::uint64_t tokens);
+  // Part of a prompt was known already and cost nothing.
+  void give_back(const std::string& client, std::uint64_t tokens);
   // One of the client's running jobs has ended.
   void leave(const std::string& client);
 

@@ -264,6 +264,8 @@ void Scheduler::begin_prompt(Running& running) {
   if (std::optional<SequenceState> state = cache_->find(sequence.request())) {
     running.summary.cached_tokens = state->position;
     sequence.resume(std::move(*state));
+    const std::scoped_lock lock(mutex_);
+    queue_.give_back(running.client, running.summary.cached_tokens);
   }
   std::vector<std::size_t>& cuts = running.cuts;
   std::ranges::sort(cuts, std::greater<>());

@@ -52,6 +52,18 @@ TEST(FairQueue, GeneratedTokensCountAsService) {
   EXPECT_EQ(all_in_order(queue), (std::vector<JobId>{4, 3}));
 }
 
+TEST(FairQueue, WhatWasKnownAlreadyIsNotCharged) {
+  FairQueue queue;
+  queue.push(waiting(1, "long talk", 1000));
+  queue.push(waiting(2, "newcomer", 20));
+  queue.pop();
+  queue.give_back("long talk", 990);
+  queue.pop();
+  queue.push(waiting(3, "newcomer", 1));
+  queue.push(waiting(4, "long talk", 1));
+  EXPECT_EQ(all_in_order(queue), (std::vector<JobId>{4, 3}));
+}
+
 TEST(FairQueue, NobodySavesUpByStayingAway) {
   FairQueue queue;
   queue.push(waiting(1, "busy", 1000));
