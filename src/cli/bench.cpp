@@ -15,8 +15,10 @@
 #include "cli/bench_cache.h"
 #include "cli/bench_decode.h"
 #include "cli/bench_kernels.h"
+#include "cli/bench_machine.h"
 #include "cli/bench_model.h"
 #include "cli/bench_prefill.h"
+#include "cli/bench_stream.h"
 #include "cli/bench_text.h"
 #include "cli/command.h"
 #include "cli/text_table.h"
@@ -191,6 +193,8 @@ void register_bench(CLI::App& app, CommandContext& context) {
       [arguments, &context] { context.exit_status = bench_convert(*arguments, context.cancel); });
   register_bench_text(*bench, context);
   register_bench_kernels(*bench, context);
+  register_bench_machine(*bench, context);
+  register_bench_stream(*bench, context);
   register_bench_cache(*bench, context);
   register_bench_decode(*bench, context);
   register_bench_prefill(*bench, context);

@@ -11,7 +11,9 @@
 
 #include "base/error.h"
 #include "cli/command.h"
+#include "cli/inspect_running.h"
 #include "cli/inspect_views.h"
+#include "experts/expert_files.h"
 
 namespace perigee {
 namespace {
@@ -32,6 +34,7 @@ struct InspectOptions {
   fs::path out;
   double rate = 0;  // bytes per second
   unsigned jobs = 0;
+  RunningOptions running;
 };
 
 // CLI11 wraps negative numbers around and has no short words for a range.
@@ -67,7 +70,27 @@ std::optional<CheckpointIndex> index_if_there(const fs::path& checkpoint) {
   return load_index(checkpoint / kIndexFileName);
 }
 
+RunningView view_running(const InspectOptions& options, const ModelSizes& sizes, const CancelToken& cancel) {
+  const std::optional<double> rate = options.rate > 0 ? std::optional(options.rate) : std::nullopt;
+  return plan_running(options.checkpoint, sizes, options.running, rate, !options.no_rate, cancel);
+}
+
+// A store cannot be converted: there is only running it.
+void inspect_store_plan(const InspectOptions& options, const CancelToken& cancel) {
+  const RunningView running = view_running(options, sizes_of_store(options.checkpoint), cancel);
+  const std::string path = options.checkpoint.string();
+  print(options, {{"store", path}, {"running", running_json(running)}},
+        fmt::format("{}: a store of perigee pack\n\n{}", path, running_text(running)));
+}
+
+// Experts as large as this checkpoint's, whether all of them are there or not.
+ModelSizes sizes_of_checkpoint(const K3Config& config, const SizePlan& plan) {
+  const std::uint64_t expert_bytes = plan.experts > 0 ? plan.expert_bytes / plan.experts : 0;
+  return sizes_from_config(config, expert_bytes, plan.source.layout == Layout::kNvidiaMixed);
+}
+
 void inspect_plan(const InspectOptions& options, const CancelToken& cancel) {
+  if (is_store(options.checkpoint)) return inspect_store_plan(options, cancel);
   const K3Config config = load_config(options.checkpoint / "config.json");
   const std::optional<CheckpointIndex> index = index_if_there(options.checkpoint);
   const SizePlan plan = plan_sizes(config, index ? &*index : nullptr);
@@ -82,7 +105,10 @@ void inspect_plan(const InspectOptions& options, const CancelToken& cancel) {
     disk.measured = true;
   }
   const std::string path = options.checkpoint.string();
-  print(options, plan_json(path, plan, disk), plan_text(path, plan, disk));
+  const RunningView running = view_running(options, sizes_of_checkpoint(config, plan), cancel);
+  Json json = plan_json(path, plan, disk);
+  json["running"].update(running_json(running));
+  print(options, json, plan_text(path, plan, disk) + '\n' + running_text(running));
 }
 
 void inspect_spans(const InspectOptions& options, const CancelToken& cancel) {
@@ -134,9 +160,10 @@ void register_inspect(CLI::App& app, CommandContext& context) {
 
   CLI::Option* plan =
       command
-          ->add_flag("--plan", options->plan,
-                     "Sizes, disk space and time of every conversion, to the byte; needs config.json, "
-                     "uses the index, reads no shard")
+          ->add_flag(
+              "--plan", options->plan,
+              "Sizes, disk space and time of every conversion, to the byte, and how it would run here; needs "
+              "config.json, uses the index, reads no shard")
           ->excludes(tensor)
           ->group("Plan");
   command->add_option("--out", options->out, "Folder that would be written to [CKPT]")
@@ -157,6 +184,8 @@ void register_inspect(CLI::App& app, CommandContext& context) {
       ->needs(plan)
       ->excludes(rate)
       ->group("Plan");
+
+  add_running_options(*command, plan, options->running);
 
   CLI::Option* spans =
       command

@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "base/version.h"
 #include "cli/command.h"
+#include "cli/doctor.h"
 #include "cli/signals.h"
 
 namespace perigee {
@@ -161,6 +162,7 @@ int run_program(int argc, char** argv) {
   register_serve(app, context);
   register_selfcheck(app, context);
   register_logits(app, context);
+  register_doctor(app, context);
   app.footer(kFooter);  // last, because commands inherit the footer that they find
   return flush_output(run_command(app, argc, argv, context, options), options.json_errors);
 }
