@@ -204,7 +204,8 @@ std::optional<HttpResponse> Router::answer_head(const HttpRequest& head) const {
 
 HttpResponse Router::refused(const ApiError& error, const HttpRequest& request) const {
   HttpResponse response = error_response(error, dialect_of_path(request.path));
-  for (const auto& [name, value] : cors_headers(request).fields()) response.headers.add(name, value);
+  const HttpHeaders added = cors_headers(request);
+  for (const auto& [name, value] : added.fields()) response.headers.add(name, value);
   if (error.fault() == ApiFault::kMethodNotAllowed) {
     response.headers.add("Allow", allowed_methods(request.path));
   }

@@ -138,8 +138,7 @@ TEST_F(OpenAi, StopsForAReaderThatIsGone) {
                         .body = chat(R"("stream":true,"stream_options":{"include_internal_content":true})"),
                         .peer = "t"},
                        exchange);
-  const std::vector<json> events = events_of(exchange->text());
-  EXPECT_EQ(events.back()["choices"][0]["delta"].value("content", ""), "");  // it never came to the answer
+  EXPECT_EQ(exchange->text().find("Hello"), std::string::npos);  // it never came to the answer
 }
 
 TEST_F(OpenAi, CountsUsage) {
@@ -147,7 +146,7 @@ TEST_F(OpenAi, CountsUsage) {
   server.service.cached = 4;
   const auto exchange = server.post(kChat, chat(""));
   const json usage = body_of(*exchange)["usage"];
-  EXPECT_EQ(usage["completion_tokens"], markup(kReply).size());
+  EXPECT_EQ(usage["completion_tokens"], markup(kReply).size() - 1);  // the end token is not waited for
   EXPECT_EQ(usage["completion_tokens_details"]["reasoning_tokens"], markup("Hm.").size());
   EXPECT_EQ(usage["prompt_tokens_details"]["cached_tokens"], 4);
   EXPECT_EQ(usage["cached_tokens"], 4);
@@ -183,6 +182,7 @@ TEST_F(OpenAi, ShowsTheLogprobsOfEveryTokenOnceInAStream) {
   }
   std::vector<std::string> expected;
   for (const TokenId id : markup(kReply)) expected.emplace_back(nano().vocabulary().bytes(id));
+  expected.pop_back();  // the end token is not waited for
   EXPECT_EQ(tokens, expected);
 }
 
