@@ -50,7 +50,7 @@ struct StreamBenchResult {
   TraceStatistics routing;
   bool synthetic = true;
   std::uint64_t layers = 0, experts = 0, expert_bytes = 0, tokens = 0;
-  double expert_seconds = 0;  // of multiplying with one expert; 0 without multiplying
+  double expert_seconds = 0;  // of multiplying with one expert, measured last; 0 without multiplying
   std::vector<StreamRow> rows;
 };
 

@@ -44,6 +44,20 @@ double layer_seconds(const DriveModel& drive, double record_bytes, const LayerMo
   return std::max(multiplying, batch_seconds(drive, layer.reads, record_bytes) + last);
 }
 
+double mean_layer_seconds(const DriveModel& drive, double record_bytes, const LayerModel& layer) {
+  const double missing = layer.experts > 0 ? std::min(1.0, layer.reads / layer.experts) : 0;
+  if (missing == 0 || missing == 1) return layer_seconds(drive, record_bytes, layer);
+  const double count = std::round(layer.experts);
+  double seconds = 0;
+  for (double reads = 0; reads <= count; ++reads) {  // weighted by the binomial distribution
+    const double ways = std::lgamma(count + 1) - std::lgamma(reads + 1) - std::lgamma(count - reads + 1);
+    const double weight = std::exp(ways + reads * std::log(missing) + (count - reads) * std::log1p(-missing));
+    if (weight < 1e-9) continue;
+    seconds += weight * layer_seconds(drive, record_bytes, {reads, layer.experts, layer.expert_seconds});
+  }
+  return seconds;
+}
+
 double distinct_experts(double experts, double top_k, double tokens) {
   return experts * (1 - std::pow(1 - top_k / experts, tokens));
 }

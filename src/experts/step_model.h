@@ -36,6 +36,10 @@ struct LayerModel {
 // The experts of one layer: reading and multiplying overlap, but the last to come is multiplied alone.
 double layer_seconds(const DriveModel& drive, double record_bytes, const LayerModel& layer);
 
+// The same on average, where each expert is missing as likely as any other and `reads` is the mean: layers
+// that miss many wait, and those that miss few do not make up for it.
+double mean_layer_seconds(const DriveModel& drive, double record_bytes, const LayerModel& layer);
+
 // How many of a layer's experts so many tokens use, if each token draws `top_k` of them evenly. Real routers
 // favour some, so this is an upper bound.
 double distinct_experts(double experts, double top_k, double tokens);

@@ -52,6 +52,13 @@ std::string drive_folder(const SystemFiles& system, const std::string& device) {
   return system.has(block + "/partition") ? block + "/.." : block;
 }
 
+// Of a virtual machine, whose kernel takes every drive for one with heads.
+bool is_virtual(const SystemFiles& system, const std::string& drive) {
+  std::error_code error;
+  const fs::path place = fs::canonical(system.at(drive), error);
+  return !error && place.string().find("/virtio") != std::string::npos;
+}
+
 // Thousandths of a degree, of the drive's first sensor.
 std::optional<std::uint64_t> celsius_of(const SystemFiles& system, const std::string& drive) {
   for (const std::string& folder : {drive + "/device", drive + "/device/hwmon"}) {
@@ -104,7 +111,7 @@ Check check_drive(const SystemFiles& system, const fs::path& folder) {
   const std::optional<Mount> mount = mount_of(system, folder);
   const std::string drive = mount ? drive_folder(system, mount->device) : "";
   const auto turns = system.number(drive + "/queue/rotational");
-  if (drive.empty() || !turns) {
+  if (drive.empty() || !turns || is_virtual(system, drive)) {
     return {"drive", CheckLevel::kOk, "its kind is not told; perigee bench machine measures it", ""};
   }
   Check check{"drive", CheckLevel::kOk, *turns != 0 ? "has moving heads" : "solid state", ""};

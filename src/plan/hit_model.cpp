@@ -57,12 +57,15 @@ HitModel HitModel::assumed(const ModelSizes& sizes) {
 
 double HitModel::hit_rate(std::uint64_t slots) const {
   if (slots >= expert_count_) return 1;
-  if (trace_.visits.empty()) return static_cast<double>(slots) / static_cast<double>(expert_count_);
+  // No policy does worse than keeping any experts; a short trace, in which many come for the first time,
+  // seems to.
+  const double share = static_cast<double>(slots) / static_cast<double>(expert_count_);
+  if (trace_.visits.empty()) return share;
   ReplayOptions options;
   options.slots = static_cast<std::size_t>(std::llround(scale_ * static_cast<double>(slots)));
-  if (options.slots == 0) return 0;
+  if (options.slots == 0) return share;
   options.skip = static_cast<std::size_t>(kWarmUp * static_cast<double>(trace_.visits.size()));
-  return replay(trace_, options).hit_rate();
+  return std::max(share, replay(trace_, options).hit_rate());
 }
 
 }  // namespace perigee

@@ -52,6 +52,12 @@ double weights_in(const TensorInfo& tensor, const TensorName& name) {
   return tensor.dtype == DType::kU8 ? 2 * stored : stored;
 }
 
+// With offsets, because those say how many bytes a tensor has.
+std::vector<TensorInfo> placed(std::vector<TensorInfo> tensors) {
+  assign_offsets(tensors);
+  return tensors;
+}
+
 TrunkPart& part_named(std::vector<TrunkPart>& parts, const char* name) {
   return *std::ranges::find(parts, name, &TrunkPart::name);
 }
@@ -64,11 +70,11 @@ void add_tensor(std::vector<TrunkPart>& parts, const TensorInfo& tensor) {
   part.bytes += tensor.bytes();
   part.four_bit_bytes += tensor.dtype == DType::kU8 ? tensor.bytes() : 0;
   if (part.name != kEmbeddings) part.weights += weights_in(tensor, name);
+  const bool can_shrink = plane && tensor.dtype == DType::kBF16;
   for (const PlaneFormat format : {PlaneFormat::kBf16, PlaneFormat::kFp8, PlaneFormat::kNvfp4}) {
-    const bool can_shrink = plane && tensor.dtype == DType::kBF16;
-    const auto i = static_cast<std::size_t>(format);
-    for (const TensorInfo& stored :
-         stored_tensors(tensor, can_shrink ? format_for(tensor, format) : PlaneFormat::kBf16)) {
+    const PlaneFormat stored_as = can_shrink ? format_for(tensor, format) : PlaneFormat::kBf16;
+    for (const TensorInfo& stored : placed(stored_tensors(tensor, stored_as))) {
+      const auto i = static_cast<std::size_t>(format);
       part.bytes_as[i] += stored.bytes();
       part.four_bit_bytes_as[i] += stored.dtype == DType::kU8 ? stored.bytes() : 0;
     }
@@ -125,7 +131,7 @@ ModelSizes sizes_from_config(const K3Config& config, std::uint64_t expert_bytes,
       if (parse_tensor_name(tensor.name).tensor_class == TensorClass::kExpert) {
         released_bytes += tensor.bytes();
       } else if (fp8_attention && plane_of(tensor) == Plane::kAttention) {
-        for (TensorInfo& stored : stored_tensors(tensor, PlaneFormat::kFp8))
+        for (TensorInfo& stored : placed(stored_tensors(tensor, PlaneFormat::kFp8)))
           trunk.push_back(std::move(stored));
       } else {
         trunk.push_back(std::move(tensor));

@@ -9,6 +9,7 @@ namespace perigee {
 namespace {
 
 constexpr std::uint64_t kGigabyte = 1'000'000'000;
+constexpr std::uint64_t kPromptSteps = 256;  // tokens
 
 double to_double(std::uint64_t number) {
   return static_cast<double>(number);
@@ -68,7 +69,7 @@ void add_prompt(RunSpeed& speed, const ModelSizes& sizes, const RunRequest& requ
     layer.expert_seconds = layer.experts > 0 ? expert_seconds(sizes, rates, choices / layer.experts) : 0;
     speed.prompt_seconds += trunk_seconds(sizes, rates, tokens) +
                             attention_seconds(sizes, rates, to_double(done), tokens) +
-                            layers * layer_seconds(rates.drive, to_double(sizes.expert_bytes), layer);
+                            layers * mean_layer_seconds(rates.drive, to_double(sizes.expert_bytes), layer);
     speed.prompt_read_bytes += layers * layer.reads * to_double(sizes.expert_bytes);
   }
 }
@@ -85,7 +86,7 @@ RunSpeed speed_of(const ModelSizes& sizes, const RunRequest& request, const RunR
   speed.read_bytes = layers * layer.reads * to_double(sizes.expert_bytes);
   speed.trunk_seconds =
       trunk_seconds(sizes, rates, 1) + attention_seconds(sizes, rates, to_double(request.prompt), 1);
-  speed.experts_seconds = layers * layer_seconds(rates.drive, to_double(sizes.expert_bytes), layer);
+  speed.experts_seconds = layers * mean_layer_seconds(rates.drive, to_double(sizes.expert_bytes), layer);
   add_prompt(speed, sizes, request, rates, memory);
   return speed;
 }
@@ -93,8 +94,7 @@ RunSpeed speed_of(const ModelSizes& sizes, const RunRequest& request, const RunR
 // The least that plan_memory() takes, found by asking it: what it says is what loading will do.
 std::uint64_t least_ram(const MemoryNeeds& needs, ExpertHome home) {
   std::uint64_t refused = 0, taken = needs.trunk + needs.states + needs.experts + (std::uint64_t{1} << 44);
-  constexpr std::uint64_t kExact = 1'000'000;
-  while (taken - refused > kExact) {
+  while (taken - refused > 1) {
     const std::uint64_t middle = refused + (taken - refused) / 2;
     try {
       plan_memory(needs, middle, home);
@@ -161,9 +161,10 @@ RunPlan plan_run(const ModelSizes& sizes, const RunRequest& request, const RunRa
     plan.changes.push_back(look_ahead(fmt::format("all planes {}", plane_format_name(format)),
                                       with_planes(sizes, format), request, rates, hits));
   }
+  // The least would leave so little for a prompt's steps that they were slow.
+  const std::uint64_t resident = plan.resident_ram_bytes + kPromptSteps * sizes.activations_a_token;
   plan.changes.push_back(look_ahead("all experts in memory", sizes,
-                                    with_ram(request, std::max(request.ram_bytes, plan.resident_ram_bytes)),
-                                    rates, hits));
+                                    with_ram(request, std::max(request.ram_bytes, resident)), rates, hits));
   return plan;
 }
 

@@ -100,7 +100,8 @@ class Plan(Case):
         self.assertEqual((running["now"]["hit_rate"], running["now"]["read_bytes_a_token"]), (1, 0))
 
     def test_less_memory_means_reading(self):
-        ram = self.plan("tiny")["least_ram_bytes"] + 5 * 100_000
+        everything = self.plan("tiny")
+        ram = everything["least_ram_bytes"] + 5 * (everything["one_expert_bytes"] + 8192)
         running = self.plan("tiny", "--ram", str(ram))
         now = running["now"]
         self.assertFalse(now["memory"]["resident"])
@@ -156,8 +157,8 @@ class Stream(Case):
         self.assertGreater(few["predicted_step_bytes"], 0)
         self.assertGreater(few["limit_bytes_per_second"], 0)
         self.assertGreater(few["predicted_step_seconds"], 0)
-        self.assertEqual(all_of_them["predicted_hit_rate"], 1)
-        self.assertEqual((all_of_them["hit_rate"], all_of_them["step_bytes"]), (1, 0))
+        self.assertGreater(all_of_them["predicted_hit_rate"], few["predicted_hit_rate"])
+        self.assertAlmostEqual(all_of_them["hit_rate"], all_of_them["predicted_hit_rate"], delta=0.1)
 
     def test_the_policy_replayed_is_the_policy_that_ran(self):
         for policy in ("lru", "least-stale", "popular"):

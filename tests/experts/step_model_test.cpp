@@ -37,6 +37,14 @@ TEST(StepModel, ReadingAndMultiplyingOverlapButForTheLastExpert) {
   EXPECT_DOUBLE_EQ(layer_seconds(drive, 1000, {0, 16, 1}), 16);
 }
 
+TEST(StepModel, AverageLayersTakeLongerThanTheAverageOfTheirReads) {
+  const DriveModel drive = DriveModel::through(Points{{1, 100}}, 1);
+  // Two experts, each missing one time in two: none, one, one, both.
+  EXPECT_NEAR(mean_layer_seconds(drive, 1000, {1, 2, 4}), (8 + 14 + 14 + 24) / 4.0, 1e-9);
+  EXPECT_DOUBLE_EQ(mean_layer_seconds(drive, 1000, {0, 2, 4}), 8);
+  EXPECT_DOUBLE_EQ(mean_layer_seconds(drive, 1000, {2, 2, 4}), 24);
+}
+
 TEST(StepModel, ManyTokensUseEveryExpert) {
   EXPECT_DOUBLE_EQ(distinct_experts(896, 16, 1), 16);
   EXPECT_NEAR(distinct_experts(896, 16, 2), 32 - 16.0 * 16 / 896, 1e-9);

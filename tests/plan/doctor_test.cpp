@@ -183,6 +183,15 @@ TEST_F(MountedFolder, TheDriveOfAPartitionIsAsked) {
   expect_level(check_drive(machine_.system(), folder_.path()), CheckLevel::kWarn);
 }
 
+TEST_F(MountedFolder, AVirtualDriveIsNotTakenForOneWithHeads) {
+  mount("254:0", "ext4", "/dev/vda");
+  machine_.write("/sys/devices/pci/virtio1/block/vda/queue/rotational", "1\n");
+  fs::create_directories(machine_.system().at("/sys/dev/block"));
+  fs::create_directory_symlink("../../devices/pci/virtio1/block/vda",
+                               machine_.system().at("/sys/dev/block/254:0"));
+  expect_level(check_drive(machine_.system(), folder_.path()), CheckLevel::kOk);
+}
+
 TEST_F(MountedFolder, BlanksInAMountPointAreUnderstood) {
   machine_.write("/proc/self/mountinfo", "28 27 8:1 / /mnt/my\\040disk rw - xfs /dev/sda1 rw\n");
   const auto mount = machine_.system().mount_of("/mnt/my disk/models");
