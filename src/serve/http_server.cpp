@@ -194,7 +194,8 @@ class Connection final : public ConnectionBase, public std::enable_shared_from_t
     start_exchange(std::move(request));
     const bool complete = co_await pass_on(wire);
     end_exchange();
-    co_return complete&& wire.keep_alive;
+    const bool goes_on = complete && wire.keep_alive && !shared_.draining;
+    co_return goes_on;
   }
 
   awaitable<bool> read_body(Parser& parser, HttpRequest& request) {
@@ -241,13 +242,22 @@ class Connection final : public ConnectionBase, public std::enable_shared_from_t
   void start_exchange(HttpRequest request) {
     const auto wake = [&io = shared_.io, weak = this->weak_from_this()] {
       asio::post(io, [weak] {
-        if (const auto self = weak.lock()) self->timer_.cancel();
+        if (const auto self = weak.lock()) self->look_at_exchange();
       });
     };
     exchange_ = std::make_shared<QueuedExchange>(wake, shared_.options.max_backlog_bytes);
     watch();
     asio::post(shared_.workers, [&router = shared_.router, request = std::move(request),
                                  exchange = exchange_] { router.handle(request, exchange); });
+  }
+
+  // A client that was given up because it does not read keeps a write waiting, so only closing helps.
+  void look_at_exchange() {
+    if (exchange_ && exchange_->lost()) {
+      close();
+    } else {
+      timer_.cancel();
+    }
   }
 
   void end_exchange() {
