@@ -34,8 +34,9 @@ struct GenerationRequest {
   std::function<void(std::span<const float> logits)> on_logits;
 };
 
-// kUsage naming what the model cannot do: an empty prompt, one that fills the context, an id that the vocabulary
-// does not have, an embedding that fits nowhere, a sampling option out of range. Allocates nothing.
+// kUsage naming what the model cannot do: an empty prompt, one that fills the context, an id that the
+// vocabulary does not have, an embedding that fits nowhere, a sampling option out of range. Allocates
+// nothing.
 void check_request(const K3Config& config, const GenerationRequest& request);
 
 enum class GenerationEnd {

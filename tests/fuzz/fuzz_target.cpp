@@ -3,8 +3,8 @@
 #include "fuzz/allocation_guard.h"
 #include "fuzz/grammar_checks.h"
 #include "fuzz/parser_checks.h"
-#include "fuzz/store_checks.h"
 #include "fuzz/request_checks.h"
+#include "fuzz/store_checks.h"
 #include "fuzz/text_checks.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
