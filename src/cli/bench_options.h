@@ -15,7 +15,7 @@ namespace perigee {
 
 // What the tables call good: parts of the machine's own limit.
 inline constexpr double kMemoryGoal = 0.85;       // of what the threads read, where memory is the limit
-inline constexpr double kInstructionGoal = 0.60;  // of the multiply-adds of the instruction set
+inline constexpr double kInstructionGoal = 0.75;  // of the multiply-adds of the instruction set
 
 // --rounds
 void add_rounds_option(CLI::App& command, unsigned& rounds);

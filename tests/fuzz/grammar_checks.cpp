@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "base/error.h"
+#include "fuzz/small_vocabulary.h"
 #include "grammar/reply_grammar.h"
-#include "support/tiktoken_text.h"
 
 namespace perigee::fuzz {
 namespace {
@@ -21,20 +21,7 @@ constexpr std::array<std::string_view, 12> kWords = {"\",\"", "\":\"", "{\"", "\
 constexpr std::size_t kMostSteps = 24;
 
 const Vocabulary& small_vocabulary() {
-  static const Vocabulary vocabulary = [] {
-    const std::string file = test::tiktoken_text(test::with_single_bytes({kWords.begin(), kWords.end()}));
-    const SpecialSlots specials = {.slots = 9,
-                                   .named = {{0, "<|open|>"},
-                                             {1, "<|close|>"},
-                                             {2, "<|sep|>"},
-                                             {3, "<|end_of_msg|>"},
-                                             {4, "[EOS]"},
-                                             {5, "<|media_begin|>"},
-                                             {6, "<|media_content|>"},
-                                             {7, "<|media_pad|>"},
-                                             {8, "<|media_end|>"}}};
-    return Vocabulary::parse(file, specials, "vocabulary of the fuzz target");
-  }();
+  static const Vocabulary vocabulary = small_vocabulary_with(kWords);
   return vocabulary;
 }
 

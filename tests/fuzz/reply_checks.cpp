@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "fuzz/small_vocabulary.h"
 #include "fuzz/text_checks.h"
-#include "support/tiktoken_text.h"
 #include "text/json_tree.h"
 #include "text/reply_run.h"
 
@@ -27,20 +27,7 @@ constexpr TokenId kUnknownIds = 2;
 constexpr std::size_t kMaxIds = 4096;
 
 const Tokenizer& small_tokenizer() {
-  static const Tokenizer tokenizer = [] {
-    const std::string file = test::tiktoken_text(test::with_single_bytes({kWords.begin(), kWords.end()}));
-    const SpecialSlots specials = {.slots = 9,
-                                   .named = {{0, "<|open|>"},
-                                             {1, "<|close|>"},
-                                             {2, "<|sep|>"},
-                                             {3, "<|end_of_msg|>"},
-                                             {4, "[EOS]"},
-                                             {5, "<|media_begin|>"},
-                                             {6, "<|media_content|>"},
-                                             {7, "<|media_pad|>"},
-                                             {8, "<|media_end|>"}}};
-    return Tokenizer(Vocabulary::parse(file, specials, "vocabulary of the fuzz target"));
-  }();
+  static const Tokenizer tokenizer(small_vocabulary_with(kWords));
   return tokenizer;
 }
 
