@@ -1,6 +1,8 @@
 #include "serve/json_matcher.h"
 
-#include <regex>
+#include <regex.h>
+
+#include <algorithm>
 
 namespace perigee::test {
 namespace {
@@ -13,6 +15,14 @@ bool has_type(const json& value, const std::string& type) {
   if (type == "string") return value.is_string();
   if (type == "array") return value.is_array();
   return false;
+}
+
+bool matches_pattern(const std::string& text, const std::string& pattern) {
+  regex_t compiled;
+  if (::regcomp(&compiled, pattern.c_str(), REG_EXTENDED | REG_NOSUB) != 0) return false;
+  const bool matches = ::regexec(&compiled, text.c_str(), 0, nullptr, 0) == 0;
+  ::regfree(&compiled);
+  return matches;
 }
 
 json sum_of(const json& pointers, const json& document) {
@@ -31,8 +41,7 @@ bool satisfies(const json* value, const std::string& matcher, const json& operan
   if (matcher == "$absent_or_null") return value == nullptr || value->is_null();
   if (value == nullptr) return false;
   if (matcher == "$type") return has_type(*value, operand);
-  if (matcher == "$regex")
-    return std::regex_search(value->get<std::string>(), std::regex(operand.get<std::string>()));
+  if (matcher == "$regex") return matches_pattern(value->get<std::string>(), operand);
   if (matcher == "$length") return value->size() == operand.get<std::size_t>();
   if (matcher == "$in") return std::find(operand.begin(), operand.end(), *value) != operand.end();
   if (matcher == "$equals") return same(*value, *value_at(document, operand));
