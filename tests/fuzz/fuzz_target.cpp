@@ -5,7 +5,6 @@
 #include "fuzz/parser_checks.h"
 #include "fuzz/request_checks.h"
 #include "fuzz/store_checks.h"
-#include "fuzz/request_checks.h"
 #include "fuzz/text_checks.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
