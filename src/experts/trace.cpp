@@ -101,8 +101,7 @@ void TraceWriter::visit(std::uint32_t layer, std::span<const RoutedToken> routed
   for (const RoutedToken& token : routed)
     experts.insert(experts.end(), token.experts.begin(), token.experts.end());
   std::ranges::sort(experts);
-  const auto repeated = std::ranges::unique(experts);
-  experts.erase(repeated.begin(), repeated.end());
+  experts.erase(std::unique(experts.begin(), experts.end()), experts.end());
   out_ << layer << ' ' << routed.size();
   for (const std::uint32_t expert : experts) out_ << ' ' << expert;
   out_ << '\n';

@@ -79,8 +79,7 @@ void Constraint::enter(GrammarPlace begin, StackIndex stack_of_begin, Threads& t
 void Constraint::tidy(Threads& threads) const {
   if (threads.size() < 2) return;
   std::ranges::sort(threads);
-  const auto [first, last] = std::ranges::unique(threads);
-  threads.erase(first, last);
+  threads.erase(std::unique(threads.begin(), threads.end()), threads.end());
   if (threads.size() > kMostThreads)
     fail(ErrorCode::kUnsupported,
          "the schema allows more than {} readings of the reply so far; give its "
