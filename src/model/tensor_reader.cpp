@@ -40,7 +40,7 @@ void WeightArena::Free::operator()(std::byte* memory) const {
 std::byte* WeightArena::allocate(std::size_t bytes) {
   const std::size_t rounded = align_up(std::max<std::size_t>(bytes, 1), kAlignment);
   if (rounded > left_) {
-    const std::size_t piece = std::max(rounded, piece_);
+    const std::size_t piece = align_up(std::max(rounded, piece_), kAlignment);
     auto* memory = static_cast<std::byte*>(std::aligned_alloc(kAlignment, piece));
     if (memory == nullptr) throw std::bad_alloc();
     pieces_.emplace_back(memory);
