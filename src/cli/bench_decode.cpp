@@ -5,7 +5,6 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "base/log.h"
 #include "base/progress.h"
 #include "bench/decode_bench.h"
 #include "bench/random_model.h"
@@ -115,10 +114,7 @@ int run_bench_decode(const DecodeArguments& arguments, const CancelToken& cancel
   options.backend = arguments.run.backend;
   options.threads = arguments.run.threads;
   options.rounds = arguments.rounds;
-  options.announce = [&cancel](const std::string& step) {
-    cancel.check();
-    log_debug("{}", step);
-  };
+  options.announce = announcer(cancel);
   const DecodeBenchResult result = bench_decode(options);
   if (arguments.json) {
     fmt::print("{}\n", result_to_json(options, result).dump(2));

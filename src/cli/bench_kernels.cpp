@@ -5,7 +5,6 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "base/log.h"
 #include "bench/matrix_bench.h"
 #include "cli/bench_options.h"
 #include "cli/choice.h"
@@ -82,10 +81,7 @@ MatrixBenchOptions bench_options(const KernelArguments& arguments, const CancelT
   options.batches = arguments.tokens;
   options.memory_bytes = memory_bytes(arguments.memory_gb);
   options.rounds = arguments.rounds;
-  options.announce = [&cancel](const std::string& step) {
-    cancel.check();
-    log_debug("{}", step);
-  };
+  options.announce = announcer(cancel);
   return options;
 }
 

@@ -5,7 +5,6 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "base/log.h"
 #include "base/progress.h"
 #include "bench/model_bench.h"
 #include "cli/bench_options.h"
@@ -86,10 +85,7 @@ int run_bench_model(const ModelArguments& arguments, const CancelToken& cancel) 
   options.prompt_tokens = arguments.prompt_tokens;
   options.tokens = arguments.tokens;
   options.rounds = arguments.rounds;
-  options.announce = [&cancel](const std::string& step) {
-    cancel.check();
-    log_debug("{}", step);
-  };
+  options.announce = announcer(cancel);
   const ModelBenchResult result = bench_model(options);
   if (arguments.json) {
     fmt::print("{}\n", result_to_json(arguments, result).dump(2));

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "base/memory.h"
 #include "cli/choice.h"
 #include "compute/ops.h"
@@ -98,6 +99,13 @@ std::vector<std::string> backend_list(const std::vector<std::string>& given, boo
   }
   for (const std::string& backend : backends) (void)make_ops({Precision::kBf16, 1, backend});
   return backends;
+}
+
+std::function<void(const std::string&)> announcer(const CancelToken& cancel) {
+  return [&cancel](const std::string& step) {
+    cancel.check();
+    log_debug("{}", step);
+  };
 }
 
 std::string giga(double per_second) {

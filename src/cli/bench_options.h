@@ -4,10 +4,12 @@
 #include <CLI/CLI.hpp>
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "base/cancel.h"
 #include "compute/matrix.h"
 #include "synth/synth.h"
 
@@ -44,6 +46,9 @@ std::vector<unsigned> thread_counts(const std::vector<unsigned>& given);
 // `--backend` as a list; backend_list() gives all but the reference if it is empty, and that too if
 // `reference` asks for it. kUnsupported for a backend that this machine has not.
 std::vector<std::string> backend_list(const std::vector<std::string>& given, bool reference);
+
+// What a measurement calls before each step: it ends there if cancelled. Keeps a reference.
+std::function<void(const std::string&)> announcer(const CancelToken& cancel);
 
 std::string giga(double per_second);         // "12.34"
 std::string fraction_text(double fraction);  // "85.3 %"

@@ -5,7 +5,6 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "base/log.h"
 #include "bench/dense_products.h"
 #include "bench/prefill_bench.h"
 #include "cli/bench_options.h"
@@ -133,10 +132,7 @@ int run_bench_prefill(const PrefillArguments& arguments, const CancelToken& canc
   options.backend = arguments.run.backend;
   options.threads = arguments.run.threads;
   options.rounds = arguments.rounds;
-  options.announce = [&cancel](const std::string& step) {
-    cancel.check();
-    log_debug("{}", step);
-  };
+  options.announce = announcer(cancel);
   const PrefillBenchResult result = bench_prefill(options);
   if (arguments.json) {
     fmt::print("{}\n", result_to_json(options, result).dump(2));

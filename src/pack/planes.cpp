@@ -47,10 +47,8 @@ const char* plane_format_name(PlaneFormat format) {
   return "";
 }
 
-std::optional<Plane> plane_of(const TensorInfo& tensor) {
-  const TensorName name = parse_tensor_name(tensor.name);
-  if (name.part != Part::kWeight || tensor.shape.size() != 2) return std::nullopt;
-  switch (name.tensor_class) {
+std::optional<Plane> plane_of_class(TensorClass tensor_class) {
+  switch (tensor_class) {
     case TensorClass::kKdaLinear:
     case TensorClass::kMlaLinear:
       return Plane::kAttention;
@@ -59,10 +57,17 @@ std::optional<Plane> plane_of(const TensorInfo& tensor) {
     case TensorClass::kLatent:
       return Plane::kLatent;
     case TensorClass::kEmbedding:
-      return tensor.name == kHeadName ? std::optional(Plane::kHead) : std::nullopt;
+      return Plane::kHead;
     default:
       return std::nullopt;
   }
+}
+
+std::optional<Plane> plane_of(const TensorInfo& tensor) {
+  const TensorName name = parse_tensor_name(tensor.name);
+  if (name.part != Part::kWeight || tensor.shape.size() != 2) return std::nullopt;
+  if (name.tensor_class == TensorClass::kEmbedding && tensor.name != kHeadName) return std::nullopt;
+  return plane_of_class(name.tensor_class);
 }
 
 PlaneFormat format_for(const TensorInfo& tensor, PlaneFormat wanted) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "checkpoint/safetensors.h"
+#include "checkpoint/tensor_name.h"
 
 namespace perigee {
 
@@ -30,6 +31,9 @@ enum class PlaneFormat : std::uint8_t {
 const char* plane_format_name(PlaneFormat format);  // "bf16", "fp8", "nvfp4"
 
 using PlaneFormats = std::array<PlaneFormat, kPlanes.size()>;  // by Plane
+
+// The plane of matrices of this class; kEmbedding is the head's, which the name tells from the embeddings.
+std::optional<Plane> plane_of_class(TensorClass tensor_class);
 
 // Nothing for a tensor that is in no plane: vectors, the router, embeddings, the dense layers, experts.
 std::optional<Plane> plane_of(const TensorInfo& tensor);

@@ -21,19 +21,7 @@ constexpr const char* kOthers = "others";
 std::optional<Plane> plane_of_part(const TensorInfo& tensor, const TensorName& name) {
   if (name.part == Part::kWeight) return plane_of(tensor);
   if (name.part != Part::kWeightScale && name.part != Part::kWeightScale2) return std::nullopt;
-  switch (name.tensor_class) {
-    case TensorClass::kKdaLinear:
-    case TensorClass::kMlaLinear:
-      return Plane::kAttention;
-    case TensorClass::kSharedExperts:
-      return Plane::kShared;
-    case TensorClass::kLatent:
-      return Plane::kLatent;
-    case TensorClass::kEmbedding:
-      return Plane::kHead;
-    default:
-      return std::nullopt;
-  }
+  return plane_of_class(name.tensor_class);
 }
 
 const char* name_of_rest(const TensorName& name, const TensorInfo& tensor) {

@@ -1,8 +1,8 @@
 #include <cstdlib>
 #include <string>
 
+#include "fuzz/small_vocabulary.h"
 #include "fuzz/text_checks.h"
-#include "support/tiktoken_text.h"
 #include "text/conversation_json.h"
 #include "text/prompt.h"
 #include "text/utf8.h"
@@ -13,13 +13,6 @@ namespace {
 // Ends the process in every kind of build, so that libFuzzer keeps the input.
 void must_hold(bool condition) {
   if (!condition) std::abort();
-}
-
-// One token a byte and K3's special tokens: no file needed, and an id of text is its byte.
-const Tokenizer& byte_tokenizer() {
-  static const Tokenizer tokenizer(
-      Vocabulary::parse(test::tiktoken_text(test::with_single_bytes({})), k3_special_slots(), "bytes"));
-  return tokenizer;
 }
 
 ConversationRules rules_of(bool lenient) {

@@ -4,8 +4,8 @@
 #include <string>
 
 #include "fuzz/request_checks.h"
+#include "fuzz/small_vocabulary.h"
 #include "serve/dialect_fixture.h"
-#include "support/tiktoken_text.h"
 #include "text/json_tree.h"
 
 namespace perigee::fuzz {
@@ -14,12 +14,6 @@ namespace {
 // Ends the process in every kind of build, so that libFuzzer keeps the input.
 void must_hold(bool condition) {
   if (!condition) std::abort();
-}
-
-const Tokenizer& byte_tokenizer() {
-  static const Tokenizer tokenizer(
-      Vocabulary::parse(test::tiktoken_text(test::with_single_bytes({})), k3_special_slots(), "bytes"));
-  return tokenizer;
 }
 
 constexpr std::array<const char*, 4> kPaths = {"/v1/chat/completions", "/v1/completions", "/tokenize",

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "support/tiktoken_text.h"
+#include "text/tokenizer.h"
 #include "text/vocabulary.h"
 
 namespace perigee::fuzz {
@@ -23,6 +24,13 @@ inline Vocabulary small_vocabulary_with(std::span<const std::string_view> words)
                                            {7, "<|media_pad|>"},
                                            {8, "<|media_end|>"}}};
   return Vocabulary::parse(file, specials, "vocabulary of the fuzz target");
+}
+
+// One token a byte and K3's special tokens.
+inline const Tokenizer& byte_tokenizer() {
+  static const Tokenizer tokenizer(
+      Vocabulary::parse(test::tiktoken_text(test::with_single_bytes({})), k3_special_slots(), "bytes"));
+  return tokenizer;
 }
 
 }  // namespace perigee::fuzz
