@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -21,9 +22,10 @@ class SlowIo final : public AsyncIo {
  public:
   struct Plan {
     unsigned most_microseconds = 0;  // of delay, evenly drawn
+    unsigned gather = 0;  // no read comes back before so many were under way at once (ten seconds at most)
     // What becomes of a read of this file offset, the n-th time from 0: an errno value to fail with, 0 for
     // none, kCutShort for fewer bytes than asked for, kDamaged for a wrong byte. May be empty.
-    std::function<int(std::uint64_t offset, unsigned n)> fate;
+    std::function<int(std::uint64_t offset, unsigned n)> fate = {};
   };
   static constexpr int kCutShort = -1;
   static constexpr int kDamaged = -2;
@@ -42,13 +44,15 @@ class SlowIo final : public AsyncIo {
       if (plan_.fate) fate = plan_.fate(offset, n);
       most_at_once_ = std::max(most_at_once_, ++under_way_);
     }
+    gathered_.notify_all();
     inner_->read(fd, buffer, offset, [this, delay, fate, buffer, done = std::move(done)](IoResult result) {
       if (delay > 0) std::this_thread::sleep_for(std::chrono::microseconds(delay));
       if (fate > 0) result = {fate, 0};
       if (fate == kCutShort) result.bytes /= 2;
       if (fate == kDamaged) buffer[buffer.size() / 2] ^= std::byte{1};
       {
-        const std::scoped_lock lock(mutex_);
+        std::unique_lock lock(mutex_);
+        gathered_.wait_for(lock, std::chrono::seconds(10), [this] { return most_at_once_ >= plan_.gather; });
         --under_way_;
       }
       done(result);
@@ -70,6 +74,7 @@ class SlowIo final : public AsyncIo {
  private:
   Plan plan_;
   mutable std::mutex mutex_;
+  std::condition_variable gathered_;
   std::mt19937 random_{7};
   std::vector<std::uint64_t> offsets_;
   unsigned under_way_ = 0, most_at_once_ = 0;

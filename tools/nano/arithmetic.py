@@ -134,7 +134,7 @@ def make(rng, most_digits=3):
     if rng.random() < 0.5:
         a = rng.randrange(10**most_digits)
         b = rng.randrange(10**most_digits)
-    if op == "-" and a < b and rng.random() < 0.75:
+    if op == "-" and a < b and rng.random() < 0.5:
         a, b = b, a
     key = f"arithmetic {min(a, b)} {max(a, b)}"
     if rng.random() < 0.12 and a >= b and b > 1:

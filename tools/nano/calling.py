@@ -301,12 +301,12 @@ def declined(rng):
 
 def make(rng):
     roll = rng.random()
-    if roll < 0.05:
+    if roll < 0.04:
         return declined(rng)
-    if roll < 0.35:
+    if roll < 0.34:
         calls = distinct(rng, 2)
         return calling_task(rng, calls, distinct(rng, 1)[: rng.randint(0, 1)], "two")
-    if roll < 0.60:
+    if roll < 0.68:
         return calling_task(rng, twice(rng), [], "two")
     calls = distinct(rng, rng.randint(1, 3))
     choice = "required" if rng.random() < 0.06 else None

@@ -118,7 +118,7 @@ def make(rng, most_sentences=135, questions=None, least_sentences=3):
     """About eight ids a sentence."""
     sentences = rng.randint(least_sentences, most_sentences)
     facts = facts_for(rng, min(MOST_FACTS, max(2, sentences * 2 // 5)))
-    rounds, keys = question_rounds(rng, facts, questions or min(len(facts), rng.randint(2, 6)))
+    rounds, keys = question_rounds(rng, facts, questions or min(len(facts), rng.randint(3, 9)))
     text = choose(rng, INTRODUCTIONS).format(text_of(rng, facts, sentences))
     if rng.random() < 0.5:
         think = {
