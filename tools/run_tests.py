@@ -2,7 +2,7 @@
 """Builds and runs tests, part by part, and counts test cases. ./test calls this after installing packages.
 
 Python standard library only. It decides nothing about what a test is: unit tests are whatever CTest knows, scripts are
-whatever lies in tests/end_to_end and tests/cli.
+whatever lies in tests/end_to_end and tests/cli. Only tests/clients needs packages that are not Debian's.
 """
 
 import argparse
@@ -141,11 +141,11 @@ def unit_tests(preset, selection):
 
 
 def script_counts(status, output):
-    """What a script says of itself: a closing "N passed, M failed", Python's unittest summary, or its status alone."""
-    closing = re.search(r"^(\d+) passed, (\d+) failed\s*\Z", output, re.MULTILINE)
+    """What a script says of itself: a closing "N passed, M failed[, K skipped]", unittest's summary, or its status."""
+    closing = re.search(r"^(\d+) passed, (\d+) failed(?:, (\d+) skipped)?\s*\Z", output, re.MULTILINE)
     summary = re.search(r"^Ran (\d+) tests? in .*\n\n(?:OK|FAILED)(?: \((.*)\))?\s*\Z", output, re.MULTILINE)
     if closing:
-        counts = Outcome(int(closing[1]), int(closing[2]))
+        counts = Outcome(int(closing[1]), int(closing[2]), int(closing[3] or 0))
     elif summary:
         details = dict(re.findall(r"(\w+)=(\d+)", summary[2] or ""))
         failed = int(details.get("failures", 0)) + int(details.get("errors", 0))
@@ -186,6 +186,14 @@ def end_to_end_tests(_):
                 for script in scripts), Outcome())
 
 
+def client_tests(_):
+    """Other people's clients against the server, in a Python environment with packages of their own."""
+    program = build("release", "perigee") / "src" / "perigee"
+    command = [sys.executable, str(ROOT / "tests/clients/run.py"), str(program), str(BUILD / "clients")]
+    status, output = run(command, BUILD / "test-output" / "clients.txt", cwd=ROOT)
+    return script_counts(status, output)._replace(output=output)
+
+
 def fuzz_tests(_):
     folder = build("fuzz", "tests/fuzz/all")  # the targets and what they need, not the whole program
     status, output = run(["bash", str(ROOT / "tests/fuzz/run.sh"), str(folder), str(FUZZ_SECONDS)],
@@ -208,6 +216,7 @@ PARTS = {
     "tools": tools_tests,
     "release": lambda selection: unit_tests("release", selection),
     "e2e": end_to_end_tests,
+    "clients": client_tests,
     "asan": lambda selection: unit_tests("asan", selection),
     "fuzz": fuzz_tests,
 }
@@ -232,6 +241,13 @@ def select(names):
     return [part for part in PARTS if part in parts] or list(PARTS), selection
 
 
+def print_reasons(output):
+    """Why a whole part was left out, if it was."""
+    for line in output.splitlines():
+        if line.startswith("skipped: "):
+            print(line, flush=True)
+
+
 def run_part(name, selection):
     print(f"{name:<10}", end="", flush=True)
     start = time.monotonic()
@@ -243,6 +259,8 @@ def run_part(name, selection):
     print(f"{outcome.passed} passed, {outcome.failed} failed{skipped}  ({time.monotonic() - start:.1f} s)", flush=True)
     if outcome.failed:
         print("\n".join(outcome.output.splitlines()[-SHOWN_LINES:]), flush=True)
+    else:
+        print_reasons(outcome.output)
     return outcome
 
 

@@ -59,6 +59,7 @@ class CountsOfScripts(unittest.TestCase):
     def test_believes_a_closing_line(self):
         self.assertEqual(run_tests.script_counts(0, "hello\n12 passed, 0 failed\n"), Outcome(12, 0))
         self.assertEqual(run_tests.script_counts(1, "12 passed, 3 failed\n"), Outcome(12, 3))
+        self.assertEqual(run_tests.script_counts(0, "12 passed, 0 failed, 4 skipped\n"), Outcome(12, 0, 4))
 
     def test_reads_the_summary_of_unittest(self):
         good = "...\n" + "-" * 70 + "\nRan 3 tests in 0.010s\n\nOK\n"
