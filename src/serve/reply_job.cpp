@@ -105,21 +105,25 @@ ReplyRequest reply_request_of(const Conversation& conversation, const Tokenizer&
   return request;
 }
 
+// Clients recognise a prompt that has become too long by the words "prompt is too long" (Anthropic's) or
+// "this model's maximum context length is" (OpenAI's) and then shorten it.
 std::size_t checked_max_tokens(const ServeContext& context, std::size_t prompt_ids, std::size_t wanted,
                                const std::string& wanted_param, const std::string& prompt_param) {
   const std::size_t whole = context.model.context_tokens;
   if (prompt_ids >= whole) {
-    throw ApiError(ApiFault::kContextLength,
-                   fmt::format("{}: the prompt has {} tokens, which leaves no room in a context of {}",
-                               prompt_param, prompt_ids, whole),
-                   prompt_param);
+    throw ApiError(
+        ApiFault::kContextLength,
+        fmt::format("{}: the prompt is too long: {} tokens; this model's maximum context length is {}",
+                    prompt_param, prompt_ids, whole),
+        prompt_param);
   }
   const std::size_t left = whole - prompt_ids;
   if (wanted > left) {
-    throw ApiError(ApiFault::kContextLength,
-                   fmt::format("{} is {}, but {} tokens of the context are left behind the prompt's {}",
-                               wanted_param, wanted, left, prompt_ids),
-                   wanted_param);
+    throw ApiError(
+        ApiFault::kContextLength,
+        fmt::format("{} is {}; this model's maximum context length is {}, of which the prompt takes {}",
+                    wanted_param, wanted, whole, prompt_ids),
+        wanted_param);
   }
   return wanted > 0 ? wanted : std::min(left, context.options.default_max_tokens);
 }

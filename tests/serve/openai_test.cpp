@@ -102,6 +102,8 @@ TEST_F(OpenAi, RefusesALimitBeyondWhatIsLeftOfTheContext) {
   const json error = refused(kChat, chat(R"("max_tokens":190)"));
   EXPECT_EQ(error["param"], "max_tokens");
   EXPECT_EQ(error["code"], "context_length_exceeded");
+  const std::string message = error["message"];
+  EXPECT_NE(message.find("this model's maximum context length is 200"), std::string::npos) << message;
   server.post(kChat, chat(""));
   const Job& job = server.service.jobs.at(0);
   EXPECT_EQ(job.request.max_tokens, 200 - job.request.prompt.size());
