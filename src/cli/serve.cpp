@@ -12,7 +12,7 @@
 #include "cli/serve_options.h"
 #include "grammar/reply_grammar.h"
 #include "model/fingerprint.h"
-#include "serve/openai_json.h"
+#include "serve/answer_parts.h"
 #include "serve/scheduler_service.h"
 
 namespace perigee {

@@ -42,6 +42,8 @@ struct ServeContext {
 
 // kModelNotFound unless `name` is one of the model's.
 void check_model_name(const ServedModel& model, const std::string& name, const std::string& param);
+// The same for the field "model", which may be left out.
+void check_request_model(const JsonNode& request, const ServedModel& model);
 
 // Refuses every image: what a model without eyes does.
 ImageReader refuse_images();

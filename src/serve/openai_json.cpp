@@ -1,23 +1,10 @@
 #include "serve/openai_json.h"
 
 #include <algorithm>
-#include <chrono>
-#include <random>
 
 #include "text/utf8.h"
 
 namespace perigee {
-
-std::int64_t unix_seconds() {
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
-  return std::chrono::duration_cast<std::chrono::seconds>(now).count();
-}
-
-std::string new_answer_id(const char* prefix) {
-  std::random_device random;
-  return fmt::format("{}{:08x}{:08x}{:08x}", prefix, static_cast<std::uint32_t>(unix_seconds()), random(),
-                     random());
-}
 
 Json usage_json(const ReplyUsage& usage) {
   return {{"prompt_tokens", usage.prompt_tokens},
@@ -77,14 +64,6 @@ void add_usage_headers(HttpHeaders& headers, const ReplyUsage& usage) {
 
 std::string event_text(const Json& json) {
   return "data: " + json_text(json) + "\n\n";
-}
-
-HttpResponse event_stream_head() {
-  HttpResponse head;
-  head.content_type = "text/event-stream; charset=utf-8";
-  head.headers.add("Cache-Control", "no-cache");
-  head.headers.add("X-Accel-Buffering", "no");  // proxies that would wait for more
-  return head;
 }
 
 }  // namespace perigee

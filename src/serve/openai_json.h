@@ -1,20 +1,16 @@
 // Pieces of JSON that answers of OpenAI's dialect are made of.
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <vector>
 
 #include "engine/sampler.h"
+#include "serve/answer_parts.h"
 #include "serve/json_output.h"
 #include "serve/reply_job.h"
 #include "text/vocabulary.h"
 
 namespace perigee {
-
-// `prefix` and 24 hex digits: the time, then randomness.
-std::string new_answer_id(const char* prefix);
-std::int64_t unix_seconds();
 
 Json usage_json(const ReplyUsage& usage);
 Json calls_json(const std::vector<ReplyCall>& calls);
@@ -32,6 +28,5 @@ void add_usage_headers(HttpHeaders& headers, const ReplyUsage& usage);
 std::string event_text(const Json& json);  // "data: …\n\n"
 inline constexpr const char* kLastEvent = "data: [DONE]\n\n";
 inline constexpr const char* kHeartbeat = ": keep-alive\n\n";
-HttpResponse event_stream_head();
 
 }  // namespace perigee

@@ -34,8 +34,7 @@ struct ChatRequest {
 // RequestError naming the field at fault, ApiError for a model that is not served.
 ChatRequest read_chat_request(const JsonNode& request, const ServeContext& context);
 
-// "model", "stream", "stream_options" and "n", which raw completions have as well.
-void check_request_model(const JsonNode& request, const ServedModel& model);
+// "stream", "stream_options" and "n", which raw completions have as well.
 StreamOptions read_stream_options(const JsonNode& request);
 void check_one_choice(const JsonNode& request);
 

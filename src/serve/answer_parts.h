@@ -1,0 +1,18 @@
+// What answers of every dialect are made of.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "serve/http_message.h"
+
+namespace perigee {
+
+// `prefix` and 24 hex digits: the time, then randomness.
+std::string new_answer_id(const char* prefix);
+std::int64_t unix_seconds();
+
+// The head of an answer whose events follow one by one.
+HttpResponse event_stream_head();
+
+}  // namespace perigee
