@@ -26,4 +26,8 @@ HttpResponse event_stream_head() {
   return head;
 }
 
+std::string event_text(const Json& json) {
+  return "data: " + json_text(json) + "\n\n";
+}
+
 }  // namespace perigee

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "serve/http_message.h"
+#include "serve/json_output.h"
 
 namespace perigee {
 
@@ -14,5 +15,6 @@ std::int64_t unix_seconds();
 
 // The head of an answer whose events follow one by one.
 HttpResponse event_stream_head();
+std::string event_text(const Json& json);  // "data: …\n\n"
 
 }  // namespace perigee

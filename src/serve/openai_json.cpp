@@ -62,8 +62,4 @@ void add_usage_headers(HttpHeaders& headers, const ReplyUsage& usage) {
   headers.add("X-Msh-Usage-Cached-Tokens", std::to_string(usage.cached_tokens));
 }
 
-std::string event_text(const Json& json) {
-  return "data: " + json_text(json) + "\n\n";
-}
-
 }  // namespace perigee

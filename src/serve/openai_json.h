@@ -25,7 +25,6 @@ double finite_logprob(float log_probability);
 // X-Msh-Usage-…: on every answer, streams included.
 void add_usage_headers(HttpHeaders& headers, const ReplyUsage& usage);
 
-std::string event_text(const Json& json);  // "data: …\n\n"
 inline constexpr const char* kLastEvent = "data: [DONE]\n\n";
 inline constexpr const char* kHeartbeat = ": keep-alive\n\n";
 
