@@ -9,17 +9,20 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "cli/command.h"
+#include "cli/machine_state.h"
 #include "cli/serve_options.h"
 #include "grammar/reply_grammar.h"
 #include "model/fingerprint.h"
 #include "serve/answer_parts.h"
 #include "serve/scheduler_service.h"
+#include "serve/web_routes.h"
 
 namespace perigee {
 namespace {
 
 constexpr const char* kExamples = R"(Examples:
-  perigee serve -m CKPT                                  http://127.0.0.1:8080, for this machine only
+  perigee serve -m CKPT                                  http://127.0.0.1:8080, for this machine only; a
+                                                         browser finds a chat there
   perigee serve -m CKPT --host 0.0.0.0 --api-key-file keys.txt --tls-cert chain.pem --tls-key key.pem
   perigee serve -m CKPT --host "" --unix perigee.sock    for its owner only; curl --unix-socket perigee.sock
   curl http://127.0.0.1:8080/v1/chat/completions -d '{"messages":[{"role":"user","content":"Hi"}]}'
@@ -39,10 +42,11 @@ ServedModel served_model(const ServeArguments& arguments, const OpenModel& model
           .context_tokens = model.config().max_position_embeddings};
 }
 
-void add_all_routes(Router& router, const ServeContext& context) {
+void add_all_routes(Router& router, const ServeContext& context, bool web) {
   add_openai_routes(router, context);
   add_token_routes(router, context);
   add_state_routes(router, context);
+  if (web) add_web_routes(router);
 }
 
 void wait_for(const CancelToken& cancel) {
@@ -83,8 +87,9 @@ void run_serve(ServeArguments& arguments, const CancelToken& cancel) {
                              .service = service,
                              .metrics = metrics,
                              .image_size = refuse_images(),
-                             .grammars = &grammars};
-  add_all_routes(router, context);
+                             .grammars = &grammars,
+                             .machine = machine_state(arguments.model, arguments.scheduler, model)};
+  add_all_routes(router, context, !arguments.no_web);
   HttpServer server(router, metrics, arguments.http);
   log_info("serving {} as {}", arguments.model.checkpoint.string(), fmt::join(arguments.names, ", "));
   run_until(cancel, server, scheduler, arguments.drain_seconds);

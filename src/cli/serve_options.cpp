@@ -57,6 +57,7 @@ void add_access_options(CLI::App& command, ServeArguments& arguments) {
   command.add_option("--api-key-file", arguments.key_file, "File of keys, one a line; # begins a comment")
       ->group(group)
       ->type_name("FILE");
+  command.add_flag("--no-web", arguments.no_web, "No page for browsers at /")->group(group);
   command.add_flag("--no-key", arguments.no_key, "Listen on a public address without a key")->group(group);
   command
       .add_option("--cors-origin", arguments.router.cors_origins,

@@ -23,6 +23,7 @@ struct ServeArguments {
   RouterOptions router;
   std::filesystem::path key_file;
   bool no_key = false;  // answer strangers without a key
+  bool no_web = false;  // no page for browsers at /
   ServeOptions serve;
   SchedulerOptions scheduler;
   PrefixCacheOptions prefixes;

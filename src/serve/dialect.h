@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -38,6 +40,8 @@ struct ServeContext {
   // Reads an image of a request (text/conversation_json.h); refuses all where the model sees none.
   ImageReader image_size;
   const ReplyGrammars* grammars = nullptr;  // null: tools and formats are not enforced
+  // What the state says of the machine, as JSON; called from any thread. Empty: nothing.
+  std::function<nlohmann::ordered_json()> machine = {};
 };
 
 // kModelNotFound unless `name` is one of the model's.

@@ -14,6 +14,8 @@ const char* reason_of(int status) {
       return "OK";
     case 204:
       return "No Content";
+    case 304:
+      return "Not Modified";
     case 400:
       return "Bad Request";
     case 401:
@@ -43,6 +45,11 @@ const char* reason_of(int status) {
   }
 }
 
+// RFC 9110, 15.3.5 and 15.4.5.
+bool never_has_body(int status) {
+  return status == 204 || status == 304;
+}
+
 std::string date_now() {
   const std::time_t now = std::time(nullptr);
   std::tm parts{};
@@ -56,7 +63,7 @@ std::string head_bytes(const HttpResponse& response, const WireOptions& options,
   std::string bytes = fmt::format("HTTP/1.1 {} {}\r\nDate: {}\r\nServer: perigee\r\nConnection: {}\r\n{}",
                                   response.status, reason_of(response.status), date_now(),
                                   options.keep_alive ? "keep-alive" : "close", framing);
-  if (response.status != 204) {
+  if (!never_has_body(response.status)) {
     bytes += fmt::format("Content-Type: {}\r\nX-Content-Type-Options: nosniff\r\n", response.content_type);
   }
   for (const auto& [name, value] : response.headers.fields()) bytes += fmt::format("{}: {}\r\n", name, value);
@@ -67,7 +74,7 @@ std::string head_bytes(const HttpResponse& response, const WireOptions& options,
 
 std::string response_bytes(const HttpResponse& response, const WireOptions& options) {
   const std::string length =
-      response.status == 204 ? "" : fmt::format("Content-Length: {}\r\n", response.body.size());
+      never_has_body(response.status) ? "" : fmt::format("Content-Length: {}\r\n", response.body.size());
   return head_bytes(response, options, length) + (options.omit_body ? "" : response.body);
 }
 

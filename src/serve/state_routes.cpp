@@ -28,13 +28,16 @@ Json prefixes_json(const PrefixCacheStatistics& prefixes) {
 
 Json state_json(const ServeContext& context) {
   const ServiceState state = context.service.state();
-  return {{"model", context.model.names.front()},
-          {"context_tokens", context.model.context_tokens},
-          {"jobs", jobs_json(state.scheduler)},
-          {"tokens", tokens_json(state.scheduler)},
-          {"state_memory",
-           {{"reserved_bytes", state.scheduler.reserved_bytes}, {"bytes", state.scheduler.memory_bytes}}},
-          {"prefixes", prefixes_json(state.prefixes)}};
+  Json json = {
+      {"model", context.model.names.front()},
+      {"context_tokens", context.model.context_tokens},
+      {"jobs", jobs_json(state.scheduler)},
+      {"tokens", tokens_json(state.scheduler)},
+      {"state_memory",
+       {{"reserved_bytes", state.scheduler.reserved_bytes}, {"bytes", state.scheduler.memory_bytes}}},
+      {"prefixes", prefixes_json(state.prefixes)}};
+  if (context.machine) json["machine"] = context.machine();
+  return json;
 }
 
 void add_get(Router& router, const char* path, const char* summary, bool open,

@@ -8,6 +8,7 @@
 #include "serve/dialect.h"
 #include "serve/recorded_exchange.h"
 #include "serve/scripted_service.h"
+#include "serve/web_routes.h"
 
 namespace perigee::test {
 
@@ -25,6 +26,7 @@ class DialectFixture {
     add_openai_routes(router, context);
     add_token_routes(router, context);
     add_state_routes(router, context);
+    add_web_routes(router);
   }
 
   // As a transport does it: the head first, then the whole request.
