@@ -19,3 +19,5 @@
 
 // Makes the compiler hold a vector in a register.
 #define PERIGEE_PIN(vector) asm("" : "+v"(vector))
+// Makes it forget how an address came about.
+#define PERIGEE_KEEP(address) asm("" : "+r"(address))

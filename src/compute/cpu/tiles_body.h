@@ -1,9 +1,10 @@
 // More tokens than streamed_rows takes at once. A panel of some rows and blocks of weights is decoded into a
 // tile in the first-level cache; then a few tokens at a time meet all rows of the tile, so that activations
-// come from further away once for all those rows. The innermost loop keeps the sums of a few rows and tokens
-// in registers over the blocks of the panel. Included by linear_body.h.
+// come from further away once for all those rows. The innermost loop keeps the products of a few rows and
+// tokens in registers, as many as there are: with fewer, each waits for the multiply-add before it.
+// Included by linear_body.h.
 constexpr std::size_t kTileSets = 16 / kTileRows;  // sets of kTileRows rows
-constexpr std::size_t kChunkTokens = 48;
+constexpr std::size_t kChunkTokens = 66;
 
 // The scales of a panel, and the weights of one group of its lanes at a time.
 template <typename Form, int rows>
@@ -14,48 +15,49 @@ struct Tile {
 template <int rows>
 using TileSums = F[kGroups][kChunkTokens][kTileSets][rows];
 
+// The products of one block. at: the tokens, at this group of the block.
+template <typename Form, int rows, int tokens>
+PERIGEE_INLINE void multiply_block(const typename Form::Word (*words)[rows],
+                                   const std::byte* const (&at)[tokens], F (&p)[tokens][rows]) {
+#pragma GCC unroll 4
+  for (int t = 0; t < tokens; ++t) {
+#pragma GCC unroll 4
+    for (int r = 0; r < rows; ++r) p[t][r] = zero();
+  }
+#pragma GCC unroll 8
+  for (std::size_t s = 0; s < Form::kSteps; ++s) {
+    typename Form::Word x[tokens];
+#pragma GCC unroll 4
+    for (int t = 0; t < tokens; ++t) x[t] = in_register(Form::activations(at[t] + s * kVectorBytes));
+#pragma GCC unroll 4
+    for (int r = 0; r < rows; ++r) {
+      const typename Form::Word w = in_register(words[s][r]);
+#pragma GCC unroll 4
+      for (int t = 0; t < tokens; ++t) p[t][r] = Form::step(w, x[t], p[t][r]);
+    }
+  }
+}
+
 // x: the first of `tokens` packed tokens, at this group of the panel's first block.
 template <typename Form, int rows, int tokens>
 PERIGEE_INLINE void use_tile(const typename Form::Word (*words)[Form::kSteps][rows], const F (*scales)[rows],
                              std::size_t blocks, bool fresh, const std::byte* x, std::size_t x_stride,
                              F (*sums)[kTileSets][rows]) {
-  F sum[tokens][rows];
+  const std::byte* at[tokens];
 #pragma GCC unroll 4
-  for (int t = 0; t < tokens; ++t) {
-#pragma GCC unroll 4
-    for (int r = 0; r < rows; ++r) sum[t][r] = fresh ? zero() : sums[t][0][r];
-  }
+  for (int t = 0; t < tokens; ++t) at[t] = x + static_cast<std::size_t>(t) * x_stride;
   for (std::size_t b = 0; b < blocks; ++b) {
-    const std::byte* block = x + b * kXBlock<Form>;
     F p[tokens][rows];
+    multiply_block<Form, rows, tokens>(words[b], at, p);
 #pragma GCC unroll 4
     for (int t = 0; t < tokens; ++t) {
 #pragma GCC unroll 4
-      for (int r = 0; r < rows; ++r) p[t][r] = zero();
-    }
-#pragma GCC unroll 8
-    for (std::size_t s = 0; s < Form::kSteps; ++s) {
-      typename Form::Word w[rows];
-#pragma GCC unroll 4
-      for (int r = 0; r < rows; ++r) w[r] = in_register(words[b][s][r]);
-#pragma GCC unroll 4
-      for (int t = 0; t < tokens; ++t) {
-        const std::byte* at = block + static_cast<std::size_t>(t) * x_stride + s * kVectorBytes;
-        const typename Form::Word values = in_register(Form::activations(at));
-#pragma GCC unroll 4
-        for (int r = 0; r < rows; ++r) p[t][r] = Form::step(w[r], values, p[t][r]);
+      for (int r = 0; r < rows; ++r) {
+        sums[t][0][r] = fma(p[t][r], scales[b][r], fresh && b == 0 ? zero() : sums[t][0][r]);
       }
+      at[t] += kXBlock<Form>;
+      PERIGEE_KEEP(at[t]);  // or GCC computes every address of every token beforehand and spills them
     }
-#pragma GCC unroll 4
-    for (int t = 0; t < tokens; ++t) {
-#pragma GCC unroll 4
-      for (int r = 0; r < rows; ++r) sum[t][r] = fma(p[t][r], scales[b][r], sum[t][r]);
-    }
-  }
-#pragma GCC unroll 4
-  for (int t = 0; t < tokens; ++t) {
-#pragma GCC unroll 4
-    for (int r = 0; r < rows; ++r) sums[t][0][r] = sum[t][r];
   }
 }
 

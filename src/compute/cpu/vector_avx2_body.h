@@ -4,7 +4,8 @@ using I = __m256i;
 using Mask = __m256;
 
 constexpr std::size_t kWidth = 8;
-constexpr int kTileRows = 2;  // rows x tokens: their products and sums fit 16 registers
+constexpr int kTileRows =
+    4;  // rows x tokens: their products, with three activations and a weight, take 16 registers
 constexpr int kTileTokens = 3;
 constexpr std::size_t kTileBlocks = 4;  // 16 rows of so many blocks leave half of 32 KiB free
 
