@@ -19,7 +19,7 @@ from pathlib import Path
 PERIGEE = os.environ["PERIGEE"]
 NANO = Path(__file__).resolve().parents[2] / "models" / "nano"
 START_SECONDS = 60
-IDLE_SECONDS = 20
+IDLE_SECONDS = 60  # a machine with much else to do
 
 
 def die_with_parent():

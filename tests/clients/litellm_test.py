@@ -14,7 +14,7 @@ import litellm  # noqa: E402
 litellm.telemetry = False
 
 OPENAI_LIKE = ["openai/nano", "hosted_vllm/nano"]
-QUIET = {"api_key": "none is needed", "timeout": 60, "num_retries": 0, "max_retries": 0}
+QUIET = {"api_key": "none is needed", "timeout": 120, "num_retries": 0, "max_retries": 0}
 
 
 def options(server, model):
