@@ -1,6 +1,6 @@
 // Dot products of weight rows with packed activations, over the forms of forms_body.h. Included inside an
 // anonymous namespace.
-//   few tokens   decode a group into registers, use it for all tokens; one row is one stream of bytes
+//   few tokens   decode a group into registers, use it for all tokens; a row is a stream of bytes
 //   more tokens  decode a block of some rows into a tile in the first-level cache, use it for a chunk of
 //                tokens
 #include "compute/cpu/forms_body.h"
@@ -19,7 +19,6 @@ constexpr std::size_t kXBlock = kGroups* Form::kSteps* kVectorBytes;  // bytes o
 template <typename Form, int tokens>
 PERIGEE_INLINE void add_block(RowBytes row, std::size_t lanes, const std::byte* x, std::size_t x_stride,
                               F (&sums)[tokens][kGroups], typename Form::Guard& guard) {
-  prefetch<Form::kFormat>(row.values + kPrefetchBytes);
   F scale[kGroups];
   block_scales<Form::kFormat>(row.scales, scale);
   if (lanes < kDotLanes) leave_out_lanes(lanes, scale);
@@ -46,36 +45,60 @@ PERIGEE_INLINE void put(const LinearTask& task, std::size_t token, std::size_t r
   task.y[token * task.y_stride + row - task.first_row] = task.round ? round_to_bf16(sum) : sum;
 }
 
-// Few tokens: sums in registers.
+// Rows that are read side by side for few tokens. Several streams of bytes bring more of a long row from
+// memory at a time; a row of 4-bit weights is so short that fetching ahead already meets the next ones.
+template <typename Form>
+constexpr std::size_t kStreams = Form::kFormat == WeightFormat::kBf16 ? 4 : 1;
+
+// `rows` rows from `first` on, for few tokens: sums in registers. False if the guard forbids the form.
+template <typename Form, int tokens, std::size_t rows>
+PERIGEE_INLINE bool stream_rows(const LinearTask& task, std::size_t first) {
+  const std::size_t blocks = task.matrix->columns / kDotBlock;
+  const std::size_t left = task.matrix->columns % kDotBlock;
+  RowBytes row[rows];
+  F sums[rows][tokens][kGroups];
+  for (std::size_t r = 0; r < rows; ++r) {
+    row[r] = row_bytes<Form::kFormat>(*task.matrix, first + r);
+    for (int t = 0; t < tokens; ++t) {
+      for (std::size_t g = 0; g < kGroups; ++g) sums[r][t][g] = zero();
+    }
+  }
+  typename Form::Guard guard;
+  for (std::size_t b = 0; b < blocks; ++b) {
+#pragma GCC unroll 4
+    for (std::size_t r = 0; r < rows; ++r) {
+      const RowBytes block{row[r].values + b * value_bytes(Form::kFormat),
+                           row[r].scales + b * scale_bytes(Form::kFormat)};
+      prefetch<Form::kFormat>(block.values + kPrefetchBytes);
+      add_block<Form, tokens>(block, kDotLanes, task.x + b * kXBlock<Form>, task.x_stride, sums[r], guard);
+    }
+  }
+  for (std::size_t r = 0; left != 0 && r < rows; ++r) {
+    const PaddedTail<Form::kFormat> tail(*task.matrix, row[r]);
+    add_block<Form, tokens>(tail.bytes(), lanes_of(left), task.x + blocks * kXBlock<Form>, task.x_stride,
+                            sums[r], guard);
+  }
+  if constexpr (Form::Guard::kNeeded) {
+    if (guard.raised()) return false;
+  }
+  for (std::size_t r = 0; r < rows; ++r) {
+    for (int t = 0; t < tokens; ++t) put(task, static_cast<std::size_t>(t), first + r, sums[r][t]);
+  }
+  return true;
+}
+
 template <typename Form, int tokens>
 void streamed_rows(const LinearTask& task, std::size_t begin, std::size_t end) {
-  const Matrix& matrix = *task.matrix;
-  const std::size_t blocks = matrix.columns / kDotBlock;
-  const std::size_t left = matrix.columns % kDotBlock;
-  for (std::size_t r = begin; r < end; ++r) {
-    const RowBytes row = row_bytes<Form::kFormat>(matrix, r);
-    typename Form::Guard guard;
-    F sums[tokens][kGroups];
-    for (int t = 0; t < tokens; ++t) {
-      for (std::size_t g = 0; g < kGroups; ++g) sums[t][g] = zero();
-    }
-    for (std::size_t b = 0; b < blocks; ++b) {
-      const RowBytes block{row.values + b * value_bytes(Form::kFormat),
-                           row.scales + b * scale_bytes(Form::kFormat)};
-      add_block<Form, tokens>(block, kDotLanes, task.x + b * kXBlock<Form>, task.x_stride, sums, guard);
-    }
-    if (left != 0) {
-      const PaddedTail<Form::kFormat> tail(matrix, row);
-      add_block<Form, tokens>(tail.bytes(), lanes_of(left), task.x + blocks * kXBlock<Form>, task.x_stride,
-                              sums, guard);
-    }
+  for (std::size_t r = begin; r < end;) {
+    const std::size_t rows = end - r < kStreams<Form> ? 1 : kStreams<Form>;
+    const bool done = rows == 1 ? stream_rows<Form, tokens, 1>(task, r)
+                                : stream_rows<Form, tokens, kStreams<Form>>(task, r);
     if constexpr (Form::Guard::kNeeded) {
-      if (guard.raised()) {
-        streamed_rows<typename Form::Gradual, tokens>(task, r, r + 1);
-        continue;
-      }
+      if (!done) streamed_rows<typename Form::Gradual, tokens>(task, r, r + rows);
+    } else {
+      static_cast<void>(done);
     }
-    for (int t = 0; t < tokens; ++t) put(task, static_cast<std::size_t>(t), r, sums[t]);
+    r += rows;
   }
 }
 
