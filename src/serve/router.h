@@ -28,6 +28,7 @@ struct Route {
   std::string summary;
   std::string request_schema;  // JSON schema of the body, as text; empty: no body
   bool open = false;           // answered without a key
+  std::string answer_type = "application/json";
 };
 
 struct RouterOptions {

@@ -97,13 +97,15 @@ void add_web_routes(Router& router) {
                 .handler = page,
                 .summary = "The page for people: a chat, and a view of the machine; needs no key",
                 .request_schema = {},
-                .open = true});
+                .open = true,
+                .answer_type = "text/html"});
     router.add({.method = method,
                 .path = std::string(kFolder) + "{file}",
                 .handler = file,
                 .summary = "A part of the page; needs no key",
                 .request_schema = {},
-                .open = true});
+                .open = true,
+                .answer_type = "*/*"});
   }
 }
 
