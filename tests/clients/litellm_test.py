@@ -71,6 +71,15 @@ def test_calls_a_tool(server, model):
     assert json.loads(call.function.arguments)["city"]
 
 
+@pytest.mark.needs_route("/v1/messages")
+def test_speaks_anthropics_dialect(server):
+    request = {"model": "anthropic/nano", "api_base": server.url, **QUIET, "messages": ADDITION, "temperature": 0}
+    whole = litellm.completion(**request, max_tokens=300)
+    assert whole.choices[0].message.content == SUM and whole.choices[0].message.reasoning_content
+    chunks = list(litellm.completion(**request, max_tokens=300, stream=True))
+    assert litellm.stream_chunk_builder(chunks).choices[0].message.content == SUM
+
+
 def test_errors_have_its_own_classes(server):
     with pytest.raises(litellm.BadRequestError):
         litellm.completion(**options(server, "openai/nano"), messages=[{"role": "robot", "content": "x"}])
