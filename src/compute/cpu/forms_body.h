@@ -30,6 +30,9 @@ constexpr std::size_t scale_bytes(WeightFormat format) {
   }
 }
 
+template <WeightFormat format>
+constexpr std::size_t kGroupBytes = value_bytes(format) / kGroups;
+
 struct RowBytes {
   const std::byte* values = nullptr;
   const std::byte* scales = nullptr;
@@ -47,6 +50,38 @@ RowBytes row_bytes(const Matrix& matrix, std::size_t row) {
   return bytes;
 }
 
+// memcpy, which GCC makes a slow `rep movs` of when it can bound the size.
+template <std::size_t piece>
+PERIGEE_INLINE void copy_piece(const std::byte*& from, std::byte*& to) {
+  std::memcpy(to, from, piece);
+  from += piece;
+  to += piece;
+}
+PERIGEE_INLINE void copy_few(const std::byte* from, std::size_t bytes, std::byte* to) {
+  for (std::size_t i = 16; i <= bytes; i += 16) copy_piece<16>(from, to);
+  if (bytes & 8) copy_piece<8>(from, to);
+  if (bytes & 4) copy_piece<4>(from, to);
+  if (bytes & 2) copy_piece<2>(from, to);
+  if (bytes & 1) copy_piece<1>(from, to);
+}
+
+template <WeightFormat format>
+PERIGEE_INLINE void copy_tail_scales(const std::byte* from, std::size_t columns, std::byte (&to)[16]) {
+  if constexpr (format == WeightFormat::kFp8Tile) {
+    copy_few(from, (columns + 127) / 128 * sizeof(float), to);
+  } else if constexpr (scale_bytes(format) != 0) {
+    copy_few(from, columns * scale_bytes(format) / kDotBlock, to);
+  }
+}
+
+// A group of lanes that the row ends in, filled up with zeros.
+template <WeightFormat format>
+struct PaddedGroup {
+  alignas(64) std::byte values[kGroupBytes<format>] = {};
+
+  PERIGEE_INLINE PaddedGroup(const std::byte* from, std::size_t bytes) { copy_few(from, bytes, values); }
+};
+
 // The last, incomplete block of a row, filled up with zeros.
 template <WeightFormat format>
 struct PaddedTail {
@@ -57,11 +92,7 @@ struct PaddedTail {
     const std::size_t whole = matrix.columns / kDotBlock;
     const std::size_t left = matrix.columns % kDotBlock;
     std::memcpy(values, row.values + whole * value_bytes(format), left * value_bytes(format) / kDotBlock);
-    if constexpr (format == WeightFormat::kFp8Tile) {
-      std::memcpy(scales, row.scales + whole * scale_bytes(format), (left + 127) / 128 * sizeof(float));
-    } else if constexpr (scale_bytes(format) != 0) {
-      std::memcpy(scales, row.scales + whole * scale_bytes(format), left * scale_bytes(format) / kDotBlock);
-    }
+    copy_tail_scales<format>(row.scales + whole * scale_bytes(format), left, scales);
   }
   RowBytes bytes() const { return {values, scales}; }
 };
@@ -117,12 +148,17 @@ constexpr std::size_t lanes_of(std::size_t columns) {
   return (columns + kDotLaneElements - 1) / kDotLaneElements;
 }
 
+alignas(64) constexpr std::uint32_t kLaneNumbers[32] = {0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10,
+                                                        11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21,
+                                                        22, 23, 24, 25, 26, 27, 28, 29, 30, 31};
+
 // A lane that a row does not reach keeps its sum, even -0: fma(+0, -1, lane) == lane.
 PERIGEE_INLINE void leave_out_lanes(std::size_t present, F (&scale)[kGroups]) {
-  alignas(64) float lanes[kDotLanes];
-  for (std::size_t g = 0; g < kGroups; ++g) store(lanes + g * kWidth, scale[g]);
-  for (std::size_t l = present; l < kDotLanes; ++l) lanes[l] = -1;
-  for (std::size_t g = 0; g < kGroups; ++g) scale[g] = load(lanes + g * kWidth);
+  const I count = splat_bits(static_cast<std::uint32_t>(present));
+  for (std::size_t g = 0; g < kGroups; ++g) {
+    const Mask reached = greater_bits(count, load_bits(kLaneNumbers + g * kWidth));
+    scale[g] = select(reached, scale[g], splat(-1));
+  }
 }
 
 // Products in float: any weights, any activations.
@@ -135,9 +171,8 @@ struct FloatForm {
     static constexpr bool kNeeded = false;
   };
 
-  // Group g of the block at `values`: w[i] has the element 4, 0, 5, 1, 6, 2, 7, 3 of each lane.
-  PERIGEE_INLINE static void decode(const std::byte* values, std::size_t g, Word (&w)[8], Guard&) {
-    const std::byte* from = values + g * (value_bytes(weights) / kGroups);
+  // The group of lanes at `from`: w[i] has the element 4, 0, 5, 1, 6, 2, 7, 3 of each lane.
+  PERIGEE_INLINE static void decode(const std::byte* from, Word (&w)[8], Guard&) {
     if constexpr (weights == WeightFormat::kF32) {
       I low[4], high[4];
       transpose_chunks(from, 32, low);

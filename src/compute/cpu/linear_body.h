@@ -16,26 +16,61 @@ PERIGEE_INLINE void prefetch(const std::byte* block) {
 template <typename Form>
 constexpr std::size_t kXBlock = kGroups* Form::kSteps* kVectorBytes;  // bytes of a block of a packed token
 
+// Sums of the few tokens of streamed rows.
+template <int tokens>
+using FewSums = F[tokens][kGroups];
+
+// values: group g of a block of weights. x: the first packed token at that block.
 template <typename Form, int tokens>
-PERIGEE_INLINE void add_block(RowBytes row, std::size_t lanes, const std::byte* x, std::size_t x_stride,
-                              F (&sums)[tokens][kGroups], typename Form::Guard& guard) {
+PERIGEE_INLINE void add_group(const std::byte* values, F scale, std::size_t g, const std::byte* x,
+                              std::size_t x_stride, FewSums<tokens>& sums, typename Form::Guard& guard) {
+  typename Form::Word w[Form::kSteps];
+  Form::decode(values, w, guard);
+  const std::byte* group = x + g * Form::kSteps * kVectorBytes;
+#pragma GCC unroll 4
+  for (int t = 0; t < tokens; ++t) {
+    F p = zero();
+#pragma GCC unroll 8
+    for (std::size_t s = 0; s < Form::kSteps; ++s) {
+      const std::byte* at = group + static_cast<std::size_t>(t) * x_stride + s * kVectorBytes;
+      p = Form::step(w[s], Form::activations(at), p);
+    }
+    sums[t][g] = fma(p, scale, sums[t][g]);
+  }
+}
+
+template <typename Form, int tokens>
+PERIGEE_INLINE void add_block(RowBytes row, const std::byte* x, std::size_t x_stride, FewSums<tokens>& sums,
+                              typename Form::Guard& guard) {
   F scale[kGroups];
   block_scales<Form::kFormat>(row.scales, scale);
-  if (lanes < kDotLanes) leave_out_lanes(lanes, scale);
 #pragma GCC unroll 4
   for (std::size_t g = 0; g < kGroups; ++g) {
-    typename Form::Word w[Form::kSteps];
-    Form::decode(row.values, g, w, guard);
-    const std::byte* group = x + g * Form::kSteps * kVectorBytes;
+    const std::byte* values = row.values + g * kGroupBytes<Form::kFormat>;
+    add_group<Form, tokens>(values, scale[g], g, x, x_stride, sums, guard);
+  }
+}
+
+// The last `columns` of a row. Groups that they fill are read where they lie.
+template <typename Form, int tokens>
+PERIGEE_INLINE void add_tail(RowBytes row, std::size_t columns, const std::byte* x, std::size_t x_stride,
+                             FewSums<tokens>& sums, typename Form::Guard& guard) {
+  constexpr WeightFormat kFormat = Form::kFormat;
+  constexpr std::size_t kGroupColumns = kDotBlock / kGroups;
+  std::byte scales[16] = {};
+  copy_tail_scales<kFormat>(row.scales, columns, scales);
+  F scale[kGroups];
+  block_scales<kFormat>(scales, scale);
+  if (columns % kGroupColumns != 0) leave_out_lanes(lanes_of(columns), scale);
 #pragma GCC unroll 4
-    for (int t = 0; t < tokens; ++t) {
-      F p = zero();
-#pragma GCC unroll 8
-      for (std::size_t s = 0; s < Form::kSteps; ++s) {
-        const std::byte* at = group + static_cast<std::size_t>(t) * x_stride + s * kVectorBytes;
-        p = Form::step(w[s], Form::activations(at), p);
-      }
-      sums[t][g] = fma(p, scale[g], sums[t][g]);
+  for (std::size_t g = 0; g < kGroups; ++g) {
+    const std::byte* values = row.values + g * kGroupBytes<kFormat>;
+    if ((g + 1) * kGroupColumns <= columns) {
+      add_group<Form, tokens>(values, scale[g], g, x, x_stride, sums, guard);
+    } else if (g * kGroupColumns < columns) {
+      const std::size_t bytes = (columns - g * kGroupColumns) * value_bytes(kFormat) / kDotBlock;
+      const PaddedGroup<kFormat> padded(values, bytes);
+      add_group<Form, tokens>(padded.values, scale[g], g, x, x_stride, sums, guard);
     }
   }
 }
@@ -56,7 +91,7 @@ PERIGEE_INLINE bool stream_rows(const LinearTask& task, std::size_t first) {
   const std::size_t blocks = task.matrix->columns / kDotBlock;
   const std::size_t left = task.matrix->columns % kDotBlock;
   RowBytes row[rows];
-  F sums[rows][tokens][kGroups];
+  FewSums<tokens> sums[rows];
   for (std::size_t r = 0; r < rows; ++r) {
     row[r] = row_bytes<Form::kFormat>(*task.matrix, first + r);
     for (int t = 0; t < tokens; ++t) {
@@ -64,19 +99,24 @@ PERIGEE_INLINE bool stream_rows(const LinearTask& task, std::size_t first) {
     }
   }
   typename Form::Guard guard;
+  const auto row_at = [&](std::size_t r, std::size_t b) PERIGEE_LAMBDA {
+    return RowBytes{row[r].values + b * value_bytes(Form::kFormat),
+                    row[r].scales + b * scale_bytes(Form::kFormat)};
+  };
   for (std::size_t b = 0; b < blocks; ++b) {
 #pragma GCC unroll 4
     for (std::size_t r = 0; r < rows; ++r) {
-      const RowBytes block{row[r].values + b * value_bytes(Form::kFormat),
-                           row[r].scales + b * scale_bytes(Form::kFormat)};
+      const RowBytes block = row_at(r, b);
       prefetch<Form::kFormat>(block.values + kPrefetchBytes);
-      add_block<Form, tokens>(block, kDotLanes, task.x + b * kXBlock<Form>, task.x_stride, sums[r], guard);
+      add_block<Form, tokens>(block, task.x + b * kXBlock<Form>, task.x_stride, sums[r], guard);
     }
   }
-  for (std::size_t r = 0; left != 0 && r < rows; ++r) {
-    const PaddedTail<Form::kFormat> tail(*task.matrix, row[r]);
-    add_block<Form, tokens>(tail.bytes(), lanes_of(left), task.x + blocks * kXBlock<Form>, task.x_stride,
-                            sums[r], guard);
+  if (left != 0) {
+#pragma GCC unroll 4
+    for (std::size_t r = 0; r < rows; ++r) {
+      add_tail<Form, tokens>(row_at(r, blocks), left, task.x + blocks * kXBlock<Form>, task.x_stride, sums[r],
+                             guard);
+    }
   }
   if constexpr (Form::Guard::kNeeded) {
     if (guard.raised()) return false;
@@ -145,7 +185,8 @@ PERIGEE_INLINE void pack_block(const float* x, std::byte* out) {
   for (std::size_t g = 0; g < kGroups; ++g) {
     F words[8];
     FloatForm<WeightFormat::kF32>::Guard guard;
-    FloatForm<WeightFormat::kF32>::decode(reinterpret_cast<const std::byte*>(x), g, words, guard);
+    FloatForm<WeightFormat::kF32>::decode(
+        reinterpret_cast<const std::byte*>(x) + g * kGroupBytes<WeightFormat::kF32>, words, guard);
     for (std::size_t s = 0; s < 8; ++s) store(reinterpret_cast<float*>(out) + (g * 8 + s) * kWidth, words[s]);
   }
 }

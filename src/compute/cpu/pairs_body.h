@@ -20,9 +20,7 @@ struct PairGradualForm {
   };
 
   // w[s]: the pair of elements s (low half) and 4 + s of each lane.
-  PERIGEE_INLINE static void decode(const std::byte* values, std::size_t g, Word (&w)[4], Guard&) {
-    decode_pairs(values + g * (value_bytes(weights) / kGroups), w);
-  }
+  PERIGEE_INLINE static void decode(const std::byte* from, Word (&w)[4], Guard&) { decode_pairs(from, w); }
   PERIGEE_INLINE static void decode_pairs(const std::byte* from, Word (&w)[4]) {
     if constexpr (weights == WeightFormat::kBf16) {
       const I together =
@@ -73,8 +71,8 @@ struct PairForm : PairGradualForm<weights> {
       return _mm512_test_epi32_mask(missing, missing) != 0;
     }
   };
-  PERIGEE_INLINE static void decode(const std::byte* values, std::size_t g, Word (&w)[4], Guard& guard) {
-    Gradual::decode_pairs(values + g * (value_bytes(weights) / kGroups), w);
+  PERIGEE_INLINE static void decode(const std::byte* from, Word (&w)[4], Guard& guard) {
+    Gradual::decode_pairs(from, w);
     if constexpr (Guard::kNeeded) {
       for (std::size_t s = 0; s < 4; ++s) guard.see(w[s]);
     }

@@ -39,7 +39,8 @@ struct BlockWords {
     }
     FloatForm<WeightFormat::kF32>::Guard guard;
     for (std::size_t g = 0; g < kGroups; ++g)
-      FloatForm<WeightFormat::kF32>::decode(reinterpret_cast<const std::byte*>(x), g, words[g], guard);
+      FloatForm<WeightFormat::kF32>::decode(
+          reinterpret_cast<const std::byte*>(x) + g * kGroupBytes<WeightFormat::kF32>, words[g], guard);
   }
 };
 

@@ -108,7 +108,7 @@ struct TiledRows {
 
   // A group's share of the lines of the next panel: all of them at once would hold up the decoding.
   PERIGEE_INLINE static void prefetch_group(const std::byte* values, std::size_t g) {
-    constexpr std::size_t kBytes = value_bytes(Form::kFormat) / kGroups;
+    constexpr std::size_t kBytes = kGroupBytes<Form::kFormat>;
     const std::byte* next = values + kTileBlocks * value_bytes(Form::kFormat) + g * kBytes;
     for (std::size_t line = 0; line < kBytes; line += 64) __builtin_prefetch(next + line);
   }
@@ -119,7 +119,7 @@ struct TiledRows {
                    PERIGEE_LAMBDA {
                      prefetch_group(block.values, g);
                      typename Form::Word w[Form::kSteps];
-                     Form::decode(block.values, g, w, guard);
+                     Form::decode(block.values + g * kGroupBytes<Form::kFormat>, w, guard);
 #pragma GCC unroll 8
                      for (std::size_t s = 0; s < Form::kSteps; ++s) tile.words[set][b][s][r] = w[s];
                    });
