@@ -47,17 +47,19 @@ bool ReadQueue::demand_ready() const {
 }
 
 std::optional<ReadQueue::Read> ReadQueue::take_demand() {
+  Drive* from = nullptr;
   for (Drive& each : drives_) {
     if (each.demand.empty() || !has_room(each)) continue;
-    auto next = each.demand.lower_bound(each.head);
-    if (next == each.demand.end()) next = each.demand.begin();
-    const Read read = next->second;
-    each.head = next->first;
-    each.demand.erase(next);
-    ++each.reading;
-    return read;
+    if (from == nullptr || each.reading < from->reading) from = &each;
   }
-  return std::nullopt;
+  if (from == nullptr) return std::nullopt;
+  auto next = from->demand.lower_bound(from->head);
+  if (next == from->demand.end()) next = from->demand.begin();
+  const Read read = next->second;
+  from->head = next->first;
+  from->demand.erase(next);
+  ++from->reading;
+  return read;
 }
 
 bool ReadQueue::may_foresee(const Drive& drive) const {

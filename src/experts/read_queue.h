@@ -29,13 +29,17 @@ class ReadQueue {
   void remove(const Read& read);        // if it has not been taken
   std::vector<Read> clear_foreseen();   // those that were not taken
 
-  // The next read of a drive that has room for it; nullopt if there is none. It counts until finished().
+  // The next read of a drive that has room for it, of those with the fewest under way: where slots are few, a
+  // slow drive does not hold all of them. nullopt if there is none. It counts until finished().
   bool demand_ready() const;
   std::optional<Read> take_demand();
   // The same, for drives that have no demand waiting.
   bool foreseen_ready() const;
   std::optional<Read> take_foreseen();
   void finished(const Read& read, bool foreseen);
+
+  std::size_t drives() const { return drives_.size(); }
+  std::size_t drive_of(const Read& read) const { return drive_of_file_[read.place.file]; }
 
  private:
   using Position = std::tuple<std::uint32_t, std::uint64_t, ExpertKey>;  // file, offset; a damaged folder may

@@ -5,6 +5,8 @@
 #include <set>
 #include <utility>
 
+#include "experts/forecast_record.h"
+
 namespace perigee {
 namespace {
 
@@ -23,6 +25,7 @@ class Replay {
 
   void visit(const TraceVisit& visit) {
     policy_->visit(visit.layer, visit.experts);
+    forecasts_.judge(visit.foreseen, visit.experts);
     std::vector<ExpertKey> missing;
     for (const std::uint32_t expert : visit.experts) {
       const ExpertKey key{visit.layer, expert};
@@ -40,9 +43,10 @@ class Replay {
   }
 
   void foresee(const TraceVisit& next) {
-    for (const std::uint32_t expert : next.foreseen) {
+    for (std::size_t rank = 0; rank < next.foreseen.size(); ++rank) {
       if (reserved_.size() >= options_.slots / 4) return;
-      const ExpertKey key{next.layer, expert};
+      if (!forecasts_.is_worth_reading(rank)) continue;
+      const ExpertKey key{next.layer, next.foreseen[rank]};
       if (!entry(key).present && load(key, true)) ++result_.reads_ahead;
       if (!entry(key).present) return;
       entry(key).reserved = true;
@@ -89,6 +93,7 @@ class Replay {
   std::unique_ptr<CachePolicy> policy_;
   std::vector<Entry> entries_;
   std::vector<ExpertKey> reserved_;
+  ForecastRecord forecasts_;
   std::size_t count_ = 0;
   ReplayResult result_;
 };

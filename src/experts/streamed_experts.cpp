@@ -15,13 +15,11 @@ using Clock = std::chrono::steady_clock;
 
 // A disk that fails once may answer the next time; one that fails three times will not.
 constexpr unsigned kMostAttempts = 3;
+// A drive that lost so many experts in a row is taken to be gone: each of its reads may take long to fail, so
+// that they are tried once from then on, until one succeeds.
+constexpr unsigned kLostWithTheDrive = 4;
 // The part of the slots that may be kept for what is only foreseen.
 constexpr std::size_t kForeseenDivisor = 4;
-// Announcements of a rank are read ahead if at least this share of them comes true. Until a rank has been
-// tried often enough, the likeliest few are.
-constexpr double kWorthwhile = 0.4;
-constexpr double kTrials = 64;
-constexpr std::size_t kUntriedRanks = 8;
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
@@ -50,7 +48,8 @@ StreamedExperts::StreamedExperts(std::unique_ptr<const ExpertFiles> files, Strea
       queue_(files_->files(), options_.reads_per_drive),
       table_(files_->layers() * files_->experts()),
       verified_(table_.size(), false),
-      foreseen_(files_->layers()) {
+      foreseen_(files_->layers()),
+      lost_(queue_.drives(), 0) {
   if (options_.slots == 0) fail(ErrorCode::kInternal, "experts cannot be streamed through no memory");
   io_ = options_.make_io ? options_.make_io() : make_async_io();
   io_->register_memory(pool_.memory());
@@ -166,19 +165,7 @@ void StreamedExperts::judge_foresight(std::uint64_t layer, std::span<const std::
   if (foreseen.empty()) return;
   statistics_.foreseen += foreseen.size();
   statistics_.foreseen_asked += experts.size();
-  if (foresight_.size() < foreseen.size()) foresight_.resize(foreseen.size());
-  for (std::size_t rank = 0; rank < foreseen.size(); ++rank) {
-    const bool needed = std::ranges::binary_search(experts, foreseen[rank]);
-    statistics_.foreseen_needed += needed;
-    foresight_[rank].announced += 1;
-    foresight_[rank].needed += needed;
-  }
-}
-
-// The likeliest come true most often; those further behind would mostly cost reads.
-bool StreamedExperts::is_worth_reading(std::size_t rank) const {
-  if (rank >= foresight_.size() || foresight_[rank].announced < kTrials) return rank < kUntriedRanks;
-  return foresight_[rank].needed >= kWorthwhile * foresight_[rank].announced;
+  statistics_.foreseen_needed += forecasts_.judge(foreseen, experts);
 }
 
 void StreamedExperts::prefetch(std::uint64_t layer, std::span<const std::uint32_t> experts) {
@@ -191,7 +178,7 @@ void StreamedExperts::prefetch(std::uint64_t layer, std::span<const std::uint32_
     foreseen_[layer].assign(experts.begin(), experts.end());
     for (std::size_t rank = 0; rank < experts.size(); ++rank) {
       if (experts[rank] >= files_->experts() || reserved_.size() >= most_foreseen_) break;
-      if (!is_worth_reading(rank)) continue;
+      if (!forecasts_.is_worth_reading(rank)) continue;
       const ExpertKey key{static_cast<std::uint32_t>(layer), experts[rank]};
       RecordPtr record = entry(key);
       if (!record) {
@@ -278,7 +265,8 @@ void StreamedExperts::finish_read(const RecordPtr& record, IoResult result) {
     const std::scoped_lock lock(mutex_);
     const ExpertPlace& place = record->read.place;
     const bool whole = result.error == 0 && result.bytes >= head_of(place) + place.bytes;
-    if (!whole && record->attempts < kMostAttempts && !stopping_) {
+    const bool give_up_at_once = stopping_ || (result.error != 0 && seems_gone(record->read));
+    if (!whole && record->attempts < kMostAttempts && !give_up_at_once) {
       ++record->attempts;
       ++statistics_.retries;
       started.push_back(record);
@@ -289,21 +277,38 @@ void StreamedExperts::finish_read(const RecordPtr& record, IoResult result) {
       (record->counts_foreseen ? statistics_.bytes_prefetch : statistics_.bytes_demand) += result.bytes;
       if (whole) {
         record->state = Record::State::kReady;
+        lost_[queue_.drive_of(record->read)] = 0;
         policy_->inserted(record->read.key);
-      } else if (result.error != 0) {
-        give_up(*record, Error(ErrorCode::kIo, fmt::format("cannot read {}: {}", describe(record->read),
-                                                           std::strerror(result.error))));
       } else {
-        give_up(*record, Error(ErrorCode::kCorrupt,
-                               fmt::format("cannot read {}: the file ends before byte {}; it has changed "
-                                           "since it was opened",
-                                           describe(record->read), place.offset + place.bytes)));
+        if (result.error != 0) ++lost_[queue_.drive_of(record->read)];
+        give_up(*record, failure_of(*record, result));
       }
       collect_reads(started);
     }
   }
   start(started);
   changed_.notify_all();
+}
+
+bool StreamedExperts::seems_gone(const ReadQueue::Read& read) const {
+  return lost_[queue_.drive_of(read)] >= kLostWithTheDrive;
+}
+
+Error StreamedExperts::failure_of(const Record& record, IoResult result) const {
+  const ExpertPlace& place = record.read.place;
+  if (result.error == 0) {
+    return {ErrorCode::kCorrupt, fmt::format("cannot read {}: the file ends before byte {}; it has changed "
+                                             "since it was opened",
+                                             describe(record.read), place.offset + place.bytes)};
+  }
+  std::string sentence =
+      fmt::format("cannot read {}: {}", describe(record.read), std::strerror(result.error));
+  if (seems_gone(record.read)) {
+    sentence +=
+        fmt::format("; the last {} experts from the drive of {} were lost: is it still there?",
+                    lost_[queue_.drive_of(record.read)], files_->files()[place.file].parent_path().string());
+  }
+  return {ErrorCode::kIo, sentence};
 }
 
 void StreamedExperts::give_up(Record& record, Error failure) {

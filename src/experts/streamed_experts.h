@@ -21,6 +21,7 @@
 #include "experts/cache_policy.h"
 #include "experts/expert_files.h"
 #include "experts/expert_source.h"
+#include "experts/forecast_record.h"
 #include "experts/read_queue.h"
 #include "experts/slot_pool.h"
 #include "experts/streamed_options.h"
@@ -59,10 +60,6 @@ class StreamedExperts final : public ExpertSource {
     bool orphan = false;           // damaged: its slot is free once nobody looks at it
     std::unique_ptr<Error> failure;
   };
-  // How often the announcement of this rank came true.
-  struct Foresight {
-    double announced = 0, needed = 0;
-  };
   using RecordPtr = std::shared_ptr<Record>;
   using Records = std::vector<RecordPtr>;
 
@@ -78,11 +75,12 @@ class StreamedExperts final : public ExpertSource {
   void forget_foreseen();
   void end_reservations(std::uint64_t layer);
   void judge_foresight(std::uint64_t layer, std::span<const std::uint32_t> experts);
-  bool is_worth_reading(std::size_t rank) const;
   bool make_room();
   void begin_read(const RecordPtr& record, bool foreseen);
   void queue_popular();
   void collect_reads(Records& started);
+  bool seems_gone(const ReadQueue::Read& read) const;
+  Error failure_of(const Record& record, IoResult result) const;
   void give_up(Record& record, Error failure);
   void drop_damaged(const RecordPtr& record);
   bool needs_check(const Record& record) const;
@@ -106,9 +104,10 @@ class StreamedExperts final : public ExpertSource {
   Records table_;                                     // [layers, experts]; null: not in memory
   std::vector<bool> verified_;                        // [layers, experts]
   std::vector<std::vector<std::uint32_t>> foreseen_;  // [layers]: announced last, likeliest first
-  std::vector<Foresight> foresight_;                  // by rank
+  ForecastRecord forecasts_;
   std::vector<RecordPtr> reserved_;
   std::deque<ExpertKey> popular_;  // still to be read ahead
+  std::vector<unsigned> lost_;     // by drive: experts given up since it last gave one
   StreamingStatistics statistics_;
   std::chrono::steady_clock::time_point disk_busy_since_;
   bool stopping_ = false;

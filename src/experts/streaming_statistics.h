@@ -32,6 +32,23 @@ struct StreamingStatistics {
   double wait_seconds = 0;  // of steps, for an expert
   double disk_seconds = 0;  // in which at least one read was under way
 
+  // What was done after `before`.
+  StreamingStatistics since(const StreamingStatistics& before) const {
+    StreamingStatistics difference = *this;
+    for (std::uint64_t StreamingStatistics::*count :
+         {&StreamingStatistics::asked, &StreamingStatistics::hits_pinned, &StreamingStatistics::hits_pool,
+          &StreamingStatistics::hits_prefetch, &StreamingStatistics::joined, &StreamingStatistics::misses,
+          &StreamingStatistics::foreseen, &StreamingStatistics::foreseen_needed,
+          &StreamingStatistics::foreseen_asked, &StreamingStatistics::reads,
+          &StreamingStatistics::bytes_demand, &StreamingStatistics::bytes_prefetch,
+          &StreamingStatistics::bytes_used, &StreamingStatistics::retries, &StreamingStatistics::failures,
+          &StreamingStatistics::checked})
+      difference.*count -= before.*count;
+    difference.wait_seconds -= before.wait_seconds;
+    difference.disk_seconds -= before.disk_seconds;
+    return difference;
+  }
+
   double disk_bytes_per_second() const {
     return disk_seconds > 0 ? static_cast<double>(bytes_demand + bytes_prefetch) / disk_seconds : 0;
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <utility>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -9,7 +10,8 @@
 namespace perigee {
 namespace {
 
-constexpr std::string_view kTitle = "perigee routing trace 1";
+constexpr std::string_view kTitle = "perigee routing trace 2";
+constexpr std::string_view kFirstTitle = "perigee routing trace 1";  // nothing foreseen
 constexpr std::uint64_t kMostBytes = std::uint64_t{4} << 30;
 constexpr std::uint64_t kMostLayers = 1 << 16;
 constexpr std::uint64_t kMostExperts = 1 << 16;
@@ -29,6 +31,11 @@ class Lines {
   }
   std::string_view line() const { return line_; }
   bool at_end() const { return line_.empty(); }
+  bool skip(std::string_view mark) {
+    if (!line_.starts_with(mark)) return false;
+    line_.remove_prefix(mark.size());
+    return true;
+  }
 
   std::uint64_t number(std::uint64_t most) {
     while (line_.starts_with(' ')) line_.remove_prefix(1);
@@ -52,10 +59,18 @@ TraceVisit read_visit(Lines& lines, const Trace& trace) {
   TraceVisit visit;
   visit.layer = static_cast<std::uint32_t>(lines.number(trace.layers - 1));
   visit.tokens = static_cast<std::uint32_t>(lines.number(kMostTokens));
-  while (!lines.at_end()) {
+  bool foreseen = false;
+  while (!lines.at_end() && !(foreseen = lines.skip(" |"))) {
     const auto expert = static_cast<std::uint32_t>(lines.number(trace.experts - 1));
     if (!visit.experts.empty() && expert <= visit.experts.back()) lines.bad("experts are not ascending");
     visit.experts.push_back(expert);
+  }
+  if (foreseen && lines.at_end()) lines.bad("experts are expected behind |");
+  while (!lines.at_end()) {
+    const auto expert = static_cast<std::uint32_t>(lines.number(trace.experts - 1));
+    if (std::ranges::find(visit.foreseen, expert) != visit.foreseen.end())
+      lines.bad("an expert is foreseen twice");
+    visit.foreseen.push_back(expert);
   }
   return visit;
 }
@@ -72,7 +87,7 @@ std::uint64_t Trace::tokens() const {
 
 Trace parse_trace(std::string_view text, const std::string& origin) {
   Lines lines(text, origin);
-  if (!lines.next() || lines.line() != kTitle) {
+  if (!lines.next() || (lines.line() != kTitle && lines.line() != kFirstTitle)) {
     fail(ErrorCode::kCorrupt, "{} is not a trace of routing: it does not begin with \"{}\"", origin, kTitle);
   }
   if (!lines.next()) lines.bad("layers, experts and bytes are expected");
@@ -91,7 +106,7 @@ Trace load_trace(const std::filesystem::path& path) {
 
 TraceWriter::TraceWriter(const std::filesystem::path& path, std::uint64_t layers, std::uint64_t experts,
                          std::uint64_t expert_bytes)
-    : path_(path), out_(path) {
+    : path_(path), out_(path), foreseen_(layers) {
   if (!out_) fail(ErrorCode::kIo, "cannot write the trace {}", path.string());
   out_ << kTitle << '\n' << layers << ' ' << experts << ' ' << expert_bytes << '\n';
 }
@@ -104,7 +119,15 @@ void TraceWriter::visit(std::uint32_t layer, std::span<const RoutedToken> routed
   experts.erase(std::unique(experts.begin(), experts.end()), experts.end());
   out_ << layer << ' ' << routed.size();
   for (const std::uint32_t expert : experts) out_ << ' ' << expert;
+  std::string_view mark = " |";
+  for (const std::uint32_t expert : std::exchange(foreseen_[layer], {})) {
+    out_ << std::exchange(mark, "") << ' ' << expert;
+  }
   out_ << '\n';
+}
+
+void TraceWriter::foresee(std::uint32_t layer, std::span<const std::uint32_t> experts) {
+  foreseen_[layer].assign(experts.begin(), experts.end());
 }
 
 void TraceWriter::finish() {

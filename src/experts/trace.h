@@ -1,5 +1,6 @@
 // What routers chose, step by step, in a file: the raw material of cache policies. One line per step and
-// layer, "layer tokens expert expert …", the experts ascending and each once, as a step asks for them.
+// layer, "layer tokens expert expert … | expert expert …": the experts ascending and each once, as a step
+// asks for them, then what was foreseen for it, likeliest first, if anything was (model/foresight.cpp).
 // Deliberately holds no text and no token ids: a trace can be given away.
 #pragma once
 
@@ -17,10 +18,9 @@ namespace perigee {
 
 struct TraceVisit {
   std::uint32_t layer = 0;
-  std::uint32_t tokens = 0;            // in the step
-  std::vector<std::uint32_t> experts;  // ascending
-  // What was foreseen for it, likeliest first; only in synthetic traces.
-  std::vector<std::uint32_t> foreseen;
+  std::uint32_t tokens = 0;             // in the step
+  std::vector<std::uint32_t> experts;   // ascending
+  std::vector<std::uint32_t> foreseen;  // for it, likeliest first; each once
 };
 
 struct Trace {
@@ -42,11 +42,14 @@ class TraceWriter {
   TraceWriter(const std::filesystem::path& path, std::uint64_t layers, std::uint64_t experts,
               std::uint64_t expert_bytes);
   void visit(std::uint32_t layer, std::span<const RoutedToken> routed);
+  // For the next visit of this layer.
+  void foresee(std::uint32_t layer, std::span<const std::uint32_t> experts);
   void finish();  // kIo if not everything could be written
 
  private:
   std::filesystem::path path_;
   std::ofstream out_;
+  std::vector<std::vector<std::uint32_t>> foreseen_;  // [layers]
 };
 
 }  // namespace perigee

@@ -102,13 +102,7 @@ Check check_control_group(const SystemFiles& system) {
               fmt::format("{} by control groups of version {}", format_bytes(limit->bytes), limit->version),
               ""};
   const std::uint64_t available = system.memory("MemAvailable").value_or(0);
-  if (limit->version == 1 && limit->bytes < available) {
-    check.level = CheckLevel::kWarn;
-    check.advice = fmt::format(
-        "below what the kernel calls available, and version 1 is not asked when memory is "
-        "planned: give --ram, less than {}",
-        format_bytes(limit->bytes));
-  } else if (limit->bytes < available) {
+  if (limit->bytes < available) {
     check.level = CheckLevel::kWarn;
     check.advice =
         fmt::format("the machine has {} available; give the container more", format_bytes(available));

@@ -12,8 +12,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t kMostLines = 100'000;
-// What the kernel writes where version 1 has no limit: the largest number of whole pages.
-constexpr std::uint64_t kNoLimit = std::uint64_t{1} << 60;
 
 bool lies_in(const fs::path& path, const fs::path& folder) {
   const auto difference = std::mismatch(folder.begin(), folder.end(), path.begin(), path.end());
@@ -97,28 +95,6 @@ std::optional<std::uint64_t> SystemFiles::memory(const std::string& name) const 
     if (words >> kilobytes) return kilobytes * 1024;
   }
   return std::nullopt;
-}
-
-std::optional<MemoryLimit> SystemFiles::memory_limit() const {
-  std::optional<MemoryLimit> least;
-  const auto look = [&](const std::string& hierarchy, fs::path group, const char* file, unsigned version) {
-    for (;; group = group.parent_path()) {
-      const auto limit = number(hierarchy + group.string() + "/" + file);
-      if (limit && *limit < kNoLimit && (!least || *limit < least->bytes))
-        least = MemoryLimit{*limit, version};
-      if (!group.has_relative_path()) return;
-    }
-  };
-  for (const std::string& line : lines("/proc/self/cgroup")) {  // "0::/path", "4:memory:/path"
-    const std::size_t first = line.find(':'), second = line.find(':', first + 1);
-    if (first == std::string::npos || second == std::string::npos || line.find("..") != std::string::npos)
-      continue;
-    const std::string controllers = line.substr(first + 1, second - first - 1);
-    const std::string group = line.substr(second + 1);
-    if (controllers.empty()) look("/sys/fs/cgroup", group, "memory.max", 2);
-    if (controllers == "memory") look("/sys/fs/cgroup/memory", group, "memory.limit_in_bytes", 1);
-  }
-  return least;
 }
 
 std::optional<Mount> SystemFiles::mount_of(const fs::path& path) const {

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "base/memory.h"
+
 namespace perigee {
 
 struct Mount {
@@ -15,11 +17,6 @@ struct Mount {
   std::filesystem::path point;
   std::string type;    // "ext4"
   std::string source;  // "/dev/nvme0n1p1"
-};
-
-struct MemoryLimit {
-  std::uint64_t bytes = 0;
-  unsigned version = 0;  // of the control groups that it belongs to
 };
 
 class SystemFiles {
@@ -36,8 +33,8 @@ class SystemFiles {
 
   // Of /proc/meminfo, in bytes; `name` without its colon.
   std::optional<std::uint64_t> memory(const std::string& name) const;
-  // The lowest limit of this process's control groups and those above them, of either version.
-  std::optional<MemoryLimit> memory_limit() const;
+  // base/memory.h, below this root.
+  std::optional<MemoryLimit> memory_limit() const { return control_group_limit(root_); }
   // The mount that an absolute path lies in.
   std::optional<Mount> mount_of(const std::filesystem::path& path) const;
 

@@ -48,6 +48,8 @@ class NumberedExperts {
 
   const std::filesystem::path& file() const { return file_; }
   std::unique_ptr<ExpertFiles> open(bool checksums) const;
+  // Odd experts from a copy of the file.
+  std::unique_ptr<ExpertFiles> open_with(const std::filesystem::path& copy) const;
 
  private:
   TempDir folder_;
@@ -56,13 +58,15 @@ class NumberedExperts {
 
 class NumberedFiles : public ExpertFiles {
  public:
-  NumberedFiles(const std::filesystem::path& file, bool checksums) : files_{file}, checksums_(checksums) {}
+  NumberedFiles(std::vector<std::filesystem::path> files, bool checksums)
+      : files_(std::move(files)), checksums_(checksums) {}
   const std::vector<std::filesystem::path>& files() const override { return files_; }
   std::uint64_t layers() const override { return NumberedExperts::kLayers; }
   std::uint64_t experts() const override { return NumberedExperts::kExperts; }
   bool has_experts(std::uint64_t layer) const override { return layer > 0; }
   ExpertPlace place(std::uint64_t layer, std::uint64_t expert) const override {
-    ExpertPlace place{0, NumberedExperts::offset_of(layer, expert), NumberedExperts::kBytes, {}};
+    const auto file = static_cast<std::uint32_t>(expert % files_.size());
+    ExpertPlace place{file, NumberedExperts::offset_of(layer, expert), NumberedExperts::kBytes, {}};
     const std::string run = NumberedExperts::run_of(layer, expert);
     if (checksums_) place.checksum = xxh3_64(std::as_bytes(std::span(run)));
     return place;
@@ -80,7 +84,10 @@ class NumberedFiles : public ExpertFiles {
 };
 
 inline std::unique_ptr<ExpertFiles> NumberedExperts::open(bool checksums) const {
-  return std::make_unique<NumberedFiles>(file_, checksums);
+  return std::make_unique<NumberedFiles>(std::vector{file_}, checksums);
+}
+inline std::unique_ptr<ExpertFiles> NumberedExperts::open_with(const std::filesystem::path& copy) const {
+  return std::make_unique<NumberedFiles>(std::vector{file_, copy}, true);
 }
 
 inline bool is_run_of(const ExpertWeights& weights, std::uint64_t layer, std::uint64_t expert) {

@@ -3,6 +3,8 @@
 // For tests only.
 #pragma once
 
+#include <sys/stat.h>
+
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -26,9 +28,12 @@ class SlowIo final : public AsyncIo {
     // What becomes of a read of this file offset, the n-th time from 0: an errno value to fail with, 0 for
     // none, kCutShort for fewer bytes than asked for, kDamaged for a wrong byte. May be empty.
     std::function<int(std::uint64_t offset, unsigned n)> fate = {};
+    // What a whole drive does: an errno value to fail with, 0 for none, kHeld to answer after release().
+    std::function<int(dev_t device)> drive = {};
   };
   static constexpr int kCutShort = -1;
   static constexpr int kDamaged = -2;
+  static constexpr int kHeld = -3;
 
   explicit SlowIo(Plan plan) : plan_(std::move(plan)), inner_(make_async_io(IoBackend::kThreads, 4)) {}
   ~SlowIo() override { inner_.reset(); }
@@ -36,12 +41,26 @@ class SlowIo final : public AsyncIo {
   void read(int fd, std::span<std::byte> buffer, std::uint64_t offset, Done done) override {
     unsigned delay = 0;
     int fate = 0;
+    int drive = 0;
+    if (plan_.drive) {
+      struct stat info {};
+      ::fstat(fd, &info);
+      drive = plan_.drive(info.st_dev);
+    }
+    if (drive == kHeld) {
+      const std::scoped_lock lock(mutex_);
+      held_.push_back([this, fd, buffer, offset, done = std::move(done)]() mutable {
+        inner_->read(fd, buffer, offset, std::move(done));
+      });
+      return;
+    }
     {
       const std::scoped_lock lock(mutex_);
       offsets_.push_back(offset);
       if (plan_.most_microseconds > 0) delay = static_cast<unsigned>(random_() % plan_.most_microseconds);
       const auto n = static_cast<unsigned>(std::count(offsets_.begin(), offsets_.end(), offset)) - 1;
       if (plan_.fate) fate = plan_.fate(offset, n);
+      if (drive != 0) fate = drive;
       most_at_once_ = std::max(most_at_once_, ++under_way_);
     }
     gathered_.notify_all();
@@ -62,6 +81,16 @@ class SlowIo final : public AsyncIo {
   void register_memory(std::span<std::byte>) override {}
   const char* name() const override { return "slow"; }
 
+  // Lets the reads that are held now be done.
+  void release() {
+    std::vector<std::function<void()>> held;
+    {
+      const std::scoped_lock lock(mutex_);
+      held.swap(held_);
+    }
+    for (const auto& read : held) read();
+  }
+
   std::vector<std::uint64_t> offsets() const {
     const std::scoped_lock lock(mutex_);
     return offsets_;
@@ -77,6 +106,7 @@ class SlowIo final : public AsyncIo {
   std::condition_variable gathered_;
   std::mt19937 random_{7};
   std::vector<std::uint64_t> offsets_;
+  std::vector<std::function<void()>> held_;
   unsigned under_way_ = 0, most_at_once_ = 0;
   std::unique_ptr<AsyncIo> inner_;
 };

@@ -13,19 +13,38 @@ TEST(Trace, IsReadAsItWasWritten) {
   const test::TempDir folder;
   TraceWriter writer(folder / "trace", 3, 10, 4096);
   const std::vector<RoutedToken> two = {{{2, 7}, {0.5F, 0.5F}}, {{1, 7}, {0.5F, 0.5F}}};
+  writer.foresee(2, std::vector<std::uint32_t>{9, 2, 4});
   writer.visit(1, two);
+  writer.visit(2, std::span(two).first(1));
   writer.visit(2, std::span(two).first(1));
   writer.finish();
   const Trace trace = load_trace(folder / "trace");
   EXPECT_EQ(trace.layers, 3u);
   EXPECT_EQ(trace.experts, 10u);
   EXPECT_EQ(trace.expert_bytes, 4096u);
-  ASSERT_EQ(trace.visits.size(), 2u);
+  ASSERT_EQ(trace.visits.size(), 3u);
   EXPECT_EQ(trace.visits[0].experts, (std::vector<std::uint32_t>{1, 2, 7}));
   EXPECT_EQ(trace.visits[0].tokens, 2u);
   EXPECT_EQ(trace.visits[1].layer, 2u);
   EXPECT_EQ(trace.visits[1].experts, (std::vector<std::uint32_t>{2, 7}));
   EXPECT_EQ(trace.tokens(), 2u);
+  EXPECT_TRUE(trace.visits[0].foreseen.empty());
+  EXPECT_EQ(trace.visits[1].foreseen, (std::vector<std::uint32_t>{9, 2, 4}));
+  EXPECT_TRUE(trace.visits[2].foreseen.empty());  // it was for one visit
+}
+
+TEST(Trace, OfVersionOneIsStillRead) {
+  const Trace trace = parse_trace("perigee routing trace 1\n2 8 100\n1 1 3 5\n", "x");
+  EXPECT_EQ(trace.visits.at(0).experts, (std::vector<std::uint32_t>{3, 5}));
+}
+
+TEST(Trace, RefusesAForecastThatIsNone) {
+  const std::string head = "perigee routing trace 2\n2 8 100\n0 1 3";
+  EXPECT_EQ(parse_trace(head + " | 7 3\n", "x").visits.at(0).foreseen, (std::vector<std::uint32_t>{7, 3}));
+  EXPECT_ERROR(parse_trace(head + " |\n", "x"), ErrorCode::kCorrupt, "line 3");
+  EXPECT_ERROR(parse_trace(head + " | 8\n", "x"), ErrorCode::kCorrupt, "line 3");
+  EXPECT_ERROR(parse_trace(head + " | 7 7\n", "x"), ErrorCode::kCorrupt, "twice");
+  EXPECT_ERROR(parse_trace(head + " | 7 | 3\n", "x"), ErrorCode::kCorrupt, "line 3");
 }
 
 TEST(Trace, IsRefusedWithTheLineThatIsWrong) {

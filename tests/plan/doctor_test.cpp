@@ -95,7 +95,7 @@ TEST(Doctor, FindsTheLowestLimitOfTheGroupsAbove) {
   expect_level(check_control_group(machine.system()), CheckLevel::kOk);
 }
 
-TEST(Doctor, SaysThatLimitsOfVersionOneAreNotPlannedWith) {
+TEST(Doctor, WarnsOfALimitOfVersionOne) {
   const Machine machine;
   machine.write("/proc/meminfo", "MemTotal: 65536000 kB\nMemAvailable: 48000000 kB\n");
   machine.write("/proc/self/cgroup", "5:cpuset:/\n4:memory:/box\n0::/\n");
@@ -104,7 +104,7 @@ TEST(Doctor, SaysThatLimitsOfVersionOneAreNotPlannedWith) {
   machine.write("/sys/fs/cgroup/memory/box/memory.limit_in_bytes", "4000000000\n");
   const Check check = check_control_group(machine.system());
   expect_level(check, CheckLevel::kWarn);
-  EXPECT_THAT(check.advice, HasSubstr("--ram"));
+  EXPECT_THAT(check.found, HasSubstr("version 1"));
 }
 
 TEST(Doctor, WarnsOfSwap) {
