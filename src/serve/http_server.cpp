@@ -27,6 +27,7 @@
 #include <unordered_set>
 
 #include "base/log.h"
+#include "serve/client_watch.h"
 #include "serve/http_exchange.h"
 #include "serve/http_wire.h"
 #include "serve/listener.h"
@@ -47,6 +48,7 @@ using Parser = http::request_parser<http::string_body>;
 using Timer = asio::steady_timer;
 
 constexpr std::size_t kReadBytes = std::size_t{64} << 10;
+constexpr std::chrono::milliseconds kLookAgain{500};
 
 auto completing_with(error_code& error) {
   return asio::redirect_error(asio::use_awaitable, error);
@@ -118,6 +120,7 @@ class Connection final : public ConnectionBase, public std::enable_shared_from_t
         shared_(shared),
         peer_(std::move(peer)),
         timer_(shared.io),
+        client_timer_(shared.io),
         buffer_(shared.options.max_head_bytes + kReadBytes) {
     shared_.enter(this);
   }
@@ -217,12 +220,6 @@ class Connection final : public ConnectionBase, public std::enable_shared_from_t
     co_return true;
   }
 
-  awaitable<void> refuse_parse(error_code error, const HttpRequest& request) {
-    if (!is_parse_fault(error)) co_return;
-    HttpResponse response = shared_.router.refused(parse_fault(error), request);
-    co_await refuse(std::move(response), request);
-  }
-
   // The last answer of a connection whose request was not read to its end. Reading on for a moment keeps the
   // answer from being lost in a reset.
   awaitable<void> refuse(HttpResponse response, const HttpRequest& request) {
@@ -266,20 +263,30 @@ class Connection final : public ConnectionBase, public std::enable_shared_from_t
     exchange_.reset();
   }
 
-  // Notices that the client leaves while nothing is being written. A next request that is already waiting
-  // ends the watch; a failing write tells then.
-  void watch() {
-    const auto on_readable = [weak = this->weak_from_this(), exchange = exchange_](const error_code& error) {
+  auto still_there() {
+    return [weak = this->weak_from_this(), exchange = exchange_](const error_code& error) {
       const auto self = weak.lock();
       if (error || !self || self->exchange_ != exchange) return;
-      char byte = 0;
-      const ssize_t got = ::recv(self->lowest().socket().native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
-      if (got > 0) return;
-      exchange->close();
-      self->timer_.cancel();
+      self->look_at_client();
     };
+  }
+
+  // Notices that the client leaves. Bytes that wait are left for the next request; while there are some,
+  // whether the client is still there is asked for now and then, because no event tells what comes behind
+  // them.
+  void watch() {
     lowest().socket().async_wait(asio::socket_base::wait_read,
-                                 asio::bind_cancellation_slot(watching_.slot(), on_readable));
+                                 asio::bind_cancellation_slot(watching_.slot(), still_there()));
+  }
+
+  void look_at_client() {
+    if (client_has_left(lowest().socket().native_handle(), std::is_same_v<Stream, TlsStream>)) {
+      exchange_->close();
+      timer_.cancel();
+      return;
+    }
+    client_timer_.expires_after(kLookAgain);
+    client_timer_.async_wait(asio::bind_cancellation_slot(watching_.slot(), still_there()));
   }
 
   // Carries output until the exchange has ended; false: the client has left or was given up.
@@ -337,6 +344,7 @@ class Connection final : public ConnectionBase, public std::enable_shared_from_t
   Shared& shared_;
   const std::string peer_;
   Timer timer_;  // cancelled: look at the exchange
+  Timer client_timer_;
   beast::flat_buffer buffer_;
   std::shared_ptr<QueuedExchange> exchange_;
   asio::cancellation_signal watching_;

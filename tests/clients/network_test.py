@@ -3,6 +3,7 @@
 With curl, httpx and Python's ssl: independent readers of what the server says.
 """
 
+import contextlib
 import json
 import os
 import ssl
@@ -13,7 +14,7 @@ import time
 
 import httpx
 import pytest
-from _ask import ADDITION
+from _ask import ADDITION, long_reply
 from _server import NANO, PERIGEE, serving
 
 KEY = "right-key"
@@ -162,6 +163,30 @@ def test_a_silent_client_of_tls_keeps_nobody_waiting(encrypted, certificate):
     assert time.monotonic() - begin < 5
     for connection in silent:
         connection.close()
+
+
+def test_a_client_that_takes_its_leave_over_tls_is_noticed(certificate):
+    """Its goodbye is bytes on the connection, which must not be taken for a next request."""
+    with serving("--tls-cert", certificate / "cert.pem", "--tls-key", certificate / "key.pem") as server:
+        context = ssl.create_default_context(cafile=certificate / "cert.pem")
+
+        def state():
+            with httpx.Client(verify=context) as client:
+                return client.get(server.v1 + "/state").json()
+
+        body = json.dumps(long_reply()).encode()
+        head = f"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n\r\n"
+        with context.wrap_socket(server.connect(), server_hostname="localhost") as connection:
+            connection.sendall(head.encode() + body)
+            while state()["tokens"]["generated"] < 5:
+                time.sleep(0.05)
+            connection.settimeout(0.2)
+            with contextlib.suppress(OSError):
+                connection.unwrap()
+        generated = state()["tokens"]["generated"]
+        while state()["jobs"]["running"]:
+            assert state()["tokens"]["generated"] < generated + 200
+            time.sleep(0.05)
 
 
 # --- the socket file ------------------------------------------------------------------------------------------------
