@@ -48,10 +48,13 @@ class ReplyListener final : public JobListener {
     deltas_.clear();
     parser_.push(std::span(&token.chosen.id, 1), deltas_);
     count_reasoning();
-    return sink_->token(token, deltas_, usage_) && !parser_.done();
+    reader_left_ = !sink_->token(token, deltas_, usage_);
+    return !reader_left_ && !parser_.done();
   }
 
-  void on_finished(const JobSummary& summary) override {
+  void on_finished(const JobSummary& outcome) override {
+    JobSummary summary = outcome;
+    summary.cancelled = summary.cancelled || reader_left_;  // whichever was noticed first
     const bool by_itself = parser_.done() || summary.end == GenerationEnd::kEndToken;
     deltas_.clear();
     const ReplyMessage message = parser_.finish(by_itself ? EndedBy::kStop : EndedBy::kMaxTokens, deltas_);
@@ -79,6 +82,7 @@ class ReplyListener final : public JobListener {
   ReplyParser parser_;
   ReplyUsage usage_;
   std::vector<ReplyDelta> deltas_;  // of the latest token
+  bool reader_left_ = false;
 };
 
 Job job_of(ReplyRequest request, std::shared_ptr<JobListener> listener) {

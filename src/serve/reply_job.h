@@ -30,7 +30,7 @@ class ReplySink {
  public:
   virtual ~ReplySink() = default;
   virtual void started(const ReplyUsage& usage) = 0;
-  // One more token and what it adds to the reply. False: enough.
+  // One more token and what it adds to the reply. False: the reader has left.
   virtual bool token(const SampledToken& token, std::span<const ReplyDelta> deltas,
                      const ReplyUsage& usage) = 0;
   // `deltas`: what was held back and is now known to be text.

@@ -141,6 +141,8 @@ TEST_F(OpenAi, StopsForAReaderThatIsGone) {
                         .peer = "t"},
                        exchange);
   EXPECT_EQ(exchange->text().find("Hello"), std::string::npos);  // it never came to the answer
+  EXPECT_THAT(server.get("/metrics")->head.body,
+              HasSubstr(R"(vllm:request_success_total{model_name="kimi-k3",finished_reason="abort"} 1)"));
 }
 
 TEST_F(OpenAi, CountsUsage) {
