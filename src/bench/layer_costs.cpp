@@ -1,5 +1,7 @@
 #include "bench/layer_costs.h"
 
+#include "model/state.h"
+
 namespace perigee {
 namespace {
 
@@ -44,7 +46,8 @@ std::vector<Matrix> ffn_matrices(const LayerWeights& w) {
 std::uint64_t attention_bytes(const K3Config& config, const LayerWeights& w, std::size_t positions) {
   const std::uint64_t weights = bytes_of(attention_matrices(w));
   if (std::holds_alternative<MlaWeights>(w.attention))
-    return weights + positions * (config.kv_lora_rank + config.qk_rope_head_dim) * sizeof(float);
+    return weights +
+           positions * (config.kv_lora_rank + config.qk_rope_head_dim) * cache_value_bytes(Precision::kBf16);
   return weights + 2 * config.kda_num_heads * config.kda_head_dim * config.kda_head_dim * sizeof(float);
 }
 

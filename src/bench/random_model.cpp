@@ -152,7 +152,7 @@ SequenceState RandomModel::state_after(std::size_t positions) const {
   for (auto& layer : state.layers) {
     if (auto* cache = std::get_if<MlaCache>(&layer)) {
       const Tensor row = random_rows(1, cache->width(), positions);
-      for (std::size_t p = 0; p < positions; ++p) std::ranges::copy(row.values(), cache->row(p));
+      for (std::size_t p = 0; p < positions; ++p) cache->write(p, row.values(), Precision::kBf16);
     } else {
       std::ranges::fill(std::get<KdaState>(layer).s.values(), 0x1p-6f);
     }

@@ -58,7 +58,7 @@ void add_memory_options(CLI::App& command, ModelOptions& options) {
                   "File that remembers from run to run which experts are popular; made if it is not there")
       ->type_name("FILE")
       ->group(kGroup);
-  command.add_option("--trace", options.trace_file, "Write what the routers choose, for perigee bench cache")
+  command.add_option("--trace", options.trace_file, "Write what the routers choose and what was foreseen, for perigee bench cache")
       ->type_name("FILE")
       ->group(kGroup);
 }
@@ -77,6 +77,9 @@ Engine::Options engine_options(const LoadedModel& weights, TraceWriter* trace) {
   if (trace != nullptr) {
     options.observe_routing = [trace](int layer, std::span<const RoutedToken> routed) {
       trace->visit(static_cast<std::uint32_t>(layer), routed);
+    };
+    options.observe_foresight = [trace](int layer, std::span<const std::uint32_t> experts) {
+      trace->foresee(static_cast<std::uint32_t>(layer), experts);
     };
   }
   return options;
@@ -146,6 +149,7 @@ LoadedModel load_weights(const ModelOptions& options, const CancelToken& cancel)
   };
   how.memory_limit_bytes = options.ram_bytes;
   how.experts = options.experts;
+  how.precision = options.precision;
   how.streaming = options.streaming;
   if (!options.usage_file.empty()) {
     if (auto usage = load_usage(options.usage_file)) how.streaming.usage = std::move(*usage);

@@ -44,11 +44,12 @@ struct MlaParameters {
 };
 
 // The latent cache of one sequence and layer: rows of latent_dim + rope_dim values, in pieces of kMlaPiece
-// positions. In bf16 mode the values are bf16 numbers.
+// positions.
 inline constexpr std::size_t kMlaPiece = 256;
 struct MlaCacheView {
-  std::span<const float* const> pieces;  // each [kMlaPiece, latent_dim + rope_dim]
-  std::size_t positions = 0;             // valid ones
+  std::span<const std::byte* const> pieces;  // each [kMlaPiece, latent_dim + rope_dim]
+  std::size_t positions = 0;                 // valid ones
+  WeightFormat format = WeightFormat::kF32;  // of the values: kF32 or kBf16
 };
 
 struct RoutedToken {

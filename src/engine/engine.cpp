@@ -37,6 +37,7 @@ void Engine::step(std::span<Sequence* const> sequences, std::span<const std::siz
   Tensor logits;
   ForwardOptions options;
   options.observe_routing = options_.observe_routing;
+  options.observe_foresight = options_.observe_foresight;
   options.on_failure = [&](std::size_t i, std::exception_ptr cause) {
     active[i]->fail_with(std::move(cause));
   };

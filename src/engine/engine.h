@@ -90,6 +90,7 @@ class Engine {
   struct Options {
     std::size_t prompt_chunk = 256;  // most prompt tokens of a sequence in one step; no influence on results
     RoutingObserver observe_routing = {};  // of every step; may be empty
+    ForesightObserver observe_foresight = {};
   };
   // Keeps a reference to the model. kUsage if the chunk is 0.
   Engine(const Model& model, Options options);
@@ -108,6 +109,8 @@ class Engine {
   void run(Sequence& sequence, const std::function<bool(const SampledToken&)>& on_token,
            const std::function<void(std::size_t done, std::size_t total)>& on_prompt,
            const CancelToken& cancel) const;
+
+  Precision precision() const { return model_.ops().precision(); }
 
  private:
   SequenceInput next_input(Sequence& sequence, std::size_t most) const;

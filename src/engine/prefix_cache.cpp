@@ -9,7 +9,6 @@
 #include "base/log.h"
 #include "engine/prefix_key.h"
 #include "engine/snapshot_folder.h"
-#include "model/memory_needs.h"
 
 namespace perigee {
 
@@ -49,7 +48,7 @@ class PrefixCache::Impl {
     const std::span<const std::uint32_t> ids = std::span(sequence.ids()).first(length);
     const std::vector<PromptEmbedding>& embeddings = sequence.request().embeddings;
     const PrefixKey key = PrefixKeys(fingerprint_, ids, embeddings).of(length);
-    const std::uint64_t bytes = state_bytes(config_, length);
+    const std::uint64_t bytes = snapshot_bytes(sequence.state());
     const bool folder = folder_ && bytes <= options_.folder_bytes;
     if (contains(key) || (bytes > options_.memory_bytes && !folder)) return;
     auto snapshot = std::make_shared<const Snapshot>(

@@ -25,11 +25,11 @@ double seconds_between(std::chrono::steady_clock::time_point begin,
 }
 
 // Of the longest state that the request can lead to.
-std::uint64_t planned_bytes(const K3Config& config, const GenerationRequest& request) {
+std::uint64_t planned_bytes(const K3Config& config, const GenerationRequest& request, Precision precision) {
   std::uint64_t tokens = config.max_position_embeddings;
   if (request.max_tokens > 0 && request.max_tokens < tokens - request.prompt.size())
     tokens = request.prompt.size() + request.max_tokens;
-  return state_bytes(config, tokens);
+  return state_bytes(config, tokens, precision);
 }
 
 std::string words_of(const std::exception_ptr& failure) {
@@ -106,9 +106,10 @@ void Scheduler::check_options() const {
   if (options_.most_running == 0) fail(ErrorCode::kUsage, "a scheduler must be able to run at least one job");
   if (options_.prompt_budget_alone == 0 || options_.prompt_budget_beside_replies == 0)
     fail(ErrorCode::kUsage, "a step must be able to read at least one prompt token");
-  if (options_.memory_bytes < state_bytes(config_, 1)) {
+  const std::uint64_t least = state_bytes(config_, 1, engine_.precision());
+  if (options_.memory_bytes < least) {
     fail(ErrorCode::kUsage, "memory for states is {} bytes, but a single sequence needs {}",
-         options_.memory_bytes, state_bytes(config_, 1));
+         options_.memory_bytes, least);
   }
 }
 
@@ -133,7 +134,7 @@ Refusal Scheduler::refusal(Refusal::Reason reason, std::uint64_t bytes) const {
 std::variant<JobId, Refusal> Scheduler::submit(Job job) {
   if (!job.listener) fail(ErrorCode::kInternal, "a job needs a listener");
   check_request(config_, job.request);
-  const std::uint64_t bytes = planned_bytes(config_, job.request);
+  const std::uint64_t bytes = planned_bytes(config_, job.request, engine_.precision());
   const std::scoped_lock lock(mutex_);
   std::optional<Refusal::Reason> refused;
   if (draining_) {

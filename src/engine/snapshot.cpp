@@ -1,5 +1,5 @@
-// The state in bytes: for every layer in order either the three convolutions' rows and S, or the rows of the
-// latent cache up to the position.
+// The state in bytes: for every layer in order either the three convolutions' rows and S as float32, or the
+// rows of the latent cache up to the position, in bf16 or float32 as they are kept.
 #include "engine/snapshot.h"
 
 #include <algorithm>
@@ -12,53 +12,68 @@
 namespace perigee {
 namespace {
 
-// The rows of [begin, positions) that lie in one piece with `begin`.
-std::size_t rows_in_piece(std::size_t begin, std::size_t positions) {
-  return std::min(kMlaPiece, positions - begin);
-}
-
-// Calls visit(span of floats) for every run of memory of the first `positions` tokens' state, in the order of
-// the bytes. The cache of a state that may be written grows to that many.
+// Calls visit(span of bytes) for every run of memory of the first `positions` tokens' state, in the order of
+// the snapshot. The cache of a state that may be written grows to that many.
 template <typename Layer, typename Visit>
-void visit_layer(Layer& layer, std::size_t positions, const Visit& visit) {
+void visit_layer(Layer& layer, std::size_t positions, Precision precision, const Visit& visit) {
+  constexpr bool kReads = std::is_const_v<Layer>;
   if (auto* kda = std::get_if<KdaState>(&layer)) {
-    for (auto* tensor : {&kda->conv_q, &kda->conv_k, &kda->conv_v, &kda->s}) visit(tensor->values());
+    for (auto* tensor : {&kda->conv_q, &kda->conv_k, &kda->conv_v, &kda->s}) {
+      if constexpr (kReads) {
+        visit(std::as_bytes(tensor->values()));
+      } else {
+        visit(std::as_writable_bytes(tensor->values()));
+      }
+    }
     return;
   }
   auto& cache = std::get<MlaCache>(layer);
   for (std::size_t begin = 0; begin < positions; begin += kMlaPiece) {
-    const std::size_t size = rows_in_piece(begin, positions) * cache.width();
-    if constexpr (std::is_const_v<Layer>) {
-      visit(std::span(cache.view(positions).pieces[begin / kMlaPiece], size));
+    const std::size_t count = std::min(kMlaPiece, positions - begin);
+    if constexpr (kReads) {
+      visit(cache.rows(begin, count));
     } else {
-      visit(std::span(cache.row(begin), size));
+      visit(cache.rows(begin, count, precision));
     }
   }
 }
 
-std::size_t state_bytes(const SequenceState& state, std::size_t positions) {
-  std::size_t floats = 0;
+std::uint64_t state_bytes(const SequenceState& state, std::size_t positions, Precision precision) {
+  std::uint64_t bytes = 0;
   for (const auto& layer : state.layers) {
     if (const auto* cache = std::get_if<MlaCache>(&layer)) {
-      floats += positions * cache->width();
+      bytes += positions * cache->width() * cache_value_bytes(precision);
     } else {
-      visit_layer(layer, 0, [&](std::span<const float> run) { floats += run.size(); });
+      visit_layer(layer, 0, precision, [&](std::span<const std::byte> run) { bytes += run.size(); });
     }
   }
-  return floats * sizeof(float);
+  return bytes;
+}
+
+// That of the first cache that has a row; one without rows has nothing to keep.
+Precision cache_precision(const SequenceState& state) {
+  for (const auto& layer : state.layers) {
+    const auto* cache = std::get_if<MlaCache>(&layer);
+    if (cache != nullptr && cache->precision()) return *cache->precision();
+  }
+  return Precision::kBf16;
 }
 
 }  // namespace
 
 std::uint64_t snapshot_checksum(const Snapshot& snapshot) {
-  const std::uint64_t lengths[] = {snapshot.ids.size(), snapshot.model_fingerprint.size(),
-                                   snapshot.bytes.size()};
+  const std::uint64_t numbers[] = {snapshot.ids.size(), snapshot.model_fingerprint.size(),
+                                   snapshot.bytes.size(), static_cast<std::uint64_t>(snapshot.precision)};
   Xxh3 hash;
-  hash.update(std::as_bytes(std::span(lengths)));
+  hash.update(std::as_bytes(std::span(numbers)));
   hash.update(std::as_bytes(std::span(snapshot.ids)));
   hash.update(std::as_bytes(std::span(snapshot.model_fingerprint)));
   hash.update(snapshot.bytes);
   return hash.value();
+}
+
+std::uint64_t snapshot_bytes(const SequenceState& state) {
+  return state_bytes(state, state.position, cache_precision(state));
 }
 
 Snapshot take_snapshot(const SequenceState& state, std::span<const std::uint32_t> ids,
@@ -70,11 +85,11 @@ Snapshot take_snapshot(const SequenceState& state, std::span<const std::uint32_t
   Snapshot snapshot;
   snapshot.ids.assign(ids.begin(), ids.end());
   snapshot.model_fingerprint = model_fingerprint;
-  snapshot.bytes.reserve(state_bytes(state, state.position));
+  snapshot.precision = cache_precision(state);
+  snapshot.bytes.reserve(snapshot_bytes(state));
   for (const auto& layer : state.layers) {
-    visit_layer(layer, state.position, [&](std::span<const float> run) {
-      const auto bytes = std::as_bytes(run);
-      snapshot.bytes.insert(snapshot.bytes.end(), bytes.begin(), bytes.end());
+    visit_layer(layer, state.position, snapshot.precision, [&](std::span<const std::byte> run) {
+      snapshot.bytes.insert(snapshot.bytes.end(), run.begin(), run.end());
     });
   }
   snapshot.checksum = snapshot_checksum(snapshot);
@@ -98,15 +113,16 @@ SequenceState restore_snapshot(const Snapshot& snapshot, const K3Config& config,
          snapshot.ids.size(), ids.size());
   }
   SequenceState state(config);
-  if (snapshot.bytes.size() != state_bytes(state, ids.size())) {
+  const std::uint64_t needed = state_bytes(state, ids.size(), snapshot.precision);
+  if (snapshot.bytes.size() != needed) {
     fail(ErrorCode::kMismatch, "a snapshot holds {} bytes of state, but this model needs {} for {} tokens",
-         snapshot.bytes.size(), state_bytes(state, ids.size()), ids.size());
+         snapshot.bytes.size(), needed, ids.size());
   }
   const std::byte* from = snapshot.bytes.data();
   for (auto& layer : state.layers) {
-    visit_layer(layer, ids.size(), [&](std::span<float> run) {
-      std::memcpy(run.data(), from, run.size_bytes());
-      from += run.size_bytes();
+    visit_layer(layer, ids.size(), snapshot.precision, [&](std::span<std::byte> run) {
+      std::memcpy(run.data(), from, run.size());
+      from += run.size();
     });
   }
   state.position = ids.size();

@@ -17,14 +17,18 @@
 namespace perigee {
 
 struct Snapshot {
-  std::vector<std::uint32_t> ids;  // the whole prefix
-  std::string model_fingerprint;   // of the checkpoint and precision it belongs to
-  std::vector<std::byte> bytes;    // the state: layer after layer, float32, little-endian
-  std::uint64_t checksum = 0;      // snapshot_checksum() when it was taken
+  std::vector<std::uint32_t> ids;          // the whole prefix
+  std::string model_fingerprint;           // of the checkpoint and precision it belongs to
+  Precision precision = Precision::kBf16;  // of the latent caches
+  std::vector<std::byte> bytes;            // the state: layer after layer, little-endian
+  std::uint64_t checksum = 0;              // snapshot_checksum() when it was taken
 };
 
 // XXH3-64 of the lengths and contents of all but `checksum`.
 std::uint64_t snapshot_checksum(const Snapshot& snapshot);
+
+// Bytes of the state that a snapshot of it would have.
+std::uint64_t snapshot_bytes(const SequenceState& state);
 
 // `ids` are those that led to the state, all of them.
 Snapshot take_snapshot(const SequenceState& state, std::span<const std::uint32_t> ids,

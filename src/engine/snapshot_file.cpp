@@ -11,12 +11,12 @@ namespace perigee {
 namespace {
 
 constexpr std::array<char, 8> kMagic = {'P', 'E', 'R', 'I', 'S', 'N', 'A', 'P'};
-constexpr std::uint32_t kVersion = 1;
+constexpr std::uint32_t kVersion = 2;  // 1 kept latents in float32 whatever the precision
 
 struct FileHeader {
   std::array<char, 8> magic = kMagic;
   std::uint32_t version = kVersion;
-  std::uint32_t reserved = 0;
+  std::uint32_t precision = 0;  // of latents: 0 bf16, 1 float32
   std::uint64_t id_count = 0;
   std::uint64_t fingerprint_bytes = 0;
   std::uint64_t state_bytes = 0;
@@ -47,10 +47,15 @@ FileHeader read_header(const File& file) {
     fail(ErrorCode::kCorrupt, "{} is too short to be a snapshot", file.path().string());
   file.read_exact(std::as_writable_bytes(std::span(&header, 1)), 0);
   if (header.magic != kMagic) fail(ErrorCode::kCorrupt, "{} is not a snapshot", file.path().string());
-  if (header.version != kVersion || header.reserved != 0) {
-    fail(ErrorCode::kUnsupported, "{} is a snapshot of version {}, but this program reads version {}",
+  if (header.version != kVersion) {
+    fail(ErrorCode::kUnsupported,
+         "{} is a snapshot of version {}, but this program reads version {}; delete it, its prompt will be "
+         "computed again",
          file.path().string(), header.version, kVersion);
   }
+  if (header.precision > 1)
+    fail(ErrorCode::kCorrupt, "{} names a precision that there is not: {}", file.path().string(),
+         header.precision);
   check_lengths(header, file.size(), file.path());
   return header;
 }
@@ -58,7 +63,8 @@ FileHeader read_header(const File& file) {
 }  // namespace
 
 void save_snapshot(const Snapshot& snapshot, const std::filesystem::path& path) {
-  const FileHeader header{.id_count = snapshot.ids.size(),
+  const FileHeader header{.precision = snapshot.precision == Precision::kF32 ? 1U : 0U,
+                          .id_count = snapshot.ids.size(),
                           .fingerprint_bytes = snapshot.model_fingerprint.size(),
                           .state_bytes = snapshot.bytes.size(),
                           .checksum = snapshot.checksum};
@@ -73,6 +79,7 @@ Snapshot load_snapshot(const std::filesystem::path& path) {
   const FileHeader header = read_header(file);
   Snapshot snapshot;
   snapshot.checksum = header.checksum;
+  snapshot.precision = header.precision == 1 ? Precision::kF32 : Precision::kBf16;
   snapshot.model_fingerprint.resize(header.fingerprint_bytes);
   snapshot.ids.resize(header.id_count);
   snapshot.bytes.resize(header.state_bytes);

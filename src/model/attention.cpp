@@ -62,19 +62,17 @@ Tensor mla_attention(const StepContext& step, std::size_t layer, const MlaWeight
   const Tensor q = linear(ops, w.q_b_proj, q_normed);
 
   // One cache row a token: the normalised latent, then the shared key dimensions as they are.
-  const Tensor c = linear(ops, w.kv_a_proj_with_mqa, x);
+  Tensor c = linear(ops, w.kv_a_proj_with_mqa, x);
   Tensor c_kv(x.rows, latent), latent_normed(x.rows, latent);
   for (std::size_t t = 0; t < x.rows; ++t) std::copy_n(c[t], latent, c_kv[t]);
   ops.rms_norm(c_kv, w.kv_a_layernorm, kLoraNormEps, latent_normed);
+  for (std::size_t t = 0; t < x.rows; ++t) std::copy_n(latent_normed[t], latent, c[t]);
 
   Tensor a(x.rows, w.o_proj.columns);
   for (const auto& [begin, count, position, state] : step.sequences) {
     auto& cache = std::get<MlaCache>(state->layers[layer]);
-    for (std::size_t t = 0; t < count; ++t) {
-      float* row = cache.row(position + t);
-      std::copy_n(latent_normed[begin + t], latent, row);
-      std::copy_n(c[begin + t] + latent, cache.width() - latent, row + latent);
-    }
+    for (std::size_t t = 0; t < count; ++t)
+      cache.write(position + t, {c[begin + t], cache.width()}, ops.precision());
     ops.mla(rows_of(q, begin, count), w.kv_b_proj, cache.view(position + count), position,
             mla_parameters(step.config), rows_of(a, begin, count));
   }

@@ -31,14 +31,17 @@ std::vector<std::uint32_t> ranked(std::span<const RoutedToken> routed) {
 }  // namespace
 
 void foresee_experts(const StepContext& step, std::size_t layer, const ResidualStream& stream) {
-  if (layer >= step.layers.size() || !step.experts.wants_prefetch()) return;
+  const bool wanted = step.experts.wants_prefetch(), observed = !!step.options.observe_foresight;
+  if (layer >= step.layers.size() || (!wanted && !observed)) return;
   const LayerWeights& w = step.layers[layer];
   const auto* moe = std::get_if<MoeWeights>(&w.ffn);
   if (moe == nullptr || stream.prefix.rows() > kMostTokens) return;
   const Tensor h = attention_residual(step, stream, w.mlp_res_norm, w.mlp_res_proj);
   const std::vector<RoutedToken> routed =
       choose_experts(step, *moe, rms_norm(step, h, w.post_attention_layernorm));
-  step.experts.prefetch(layer, ranked(routed));
+  const std::vector<std::uint32_t> experts = ranked(routed);
+  if (observed) step.options.observe_foresight(static_cast<int>(layer), experts);
+  if (wanted) step.experts.prefetch(layer, experts);
 }
 
 }  // namespace perigee

@@ -30,10 +30,13 @@ struct SequenceInput {
 // "prefix", "expert_ids", …), 0-based layer (-1 outside layers), rows in the order of the step's tokens.
 using Observer = std::function<void(std::string_view name, int layer, ConstRows values)>;
 using RoutingObserver = std::function<void(int layer, std::span<const RoutedToken> routed)>;
+// What the layer before foresees for a layer, likeliest first; of steps over a few tokens only.
+using ForesightObserver = std::function<void(int layer, std::span<const std::uint32_t> experts)>;
 
 struct ForwardOptions {
   Observer observe;
   RoutingObserver observe_routing;
+  ForesightObserver observe_foresight = {};  // if given, it is made even if nobody reads ahead
   // Hears of a sequence that cannot be computed while others can, because an expert that it needs cannot be
   // read. Its logits are NaN and its state is of no more use. Empty: the step throws the cause instead.
   std::function<void(std::size_t sequence, std::exception_ptr cause)> on_failure = {};

@@ -52,7 +52,7 @@ std::unique_ptr<ResidentExperts> want_experts(const K3Config& config, TensorRead
 MemoryNeeds needs_of(const K3Config& config, const LoadedModel::Options& options, std::uint64_t trunk) {
   MemoryNeeds needs;
   needs.trunk = trunk;
-  needs.states = options.sequences * state_bytes(config, options.sequence_tokens);
+  needs.states = options.sequences * state_bytes(config, options.sequence_tokens, options.precision);
   needs.activations_a_token = activation_bytes_a_token(config);
   needs.expert_count = config.moe_layers() * config.num_experts;
   return needs;

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "compute/ops.h"
+#include "model/state.h"
 
 namespace perigee {
 namespace {
@@ -13,13 +13,16 @@ std::uint64_t mla_layers(const K3Config& config) {
 
 }  // namespace
 
-std::uint64_t state_bytes(const K3Config& config, std::uint64_t tokens) {
+std::uint64_t cache_bytes_a_token(const K3Config& config, Precision precision) {
+  return mla_layers(config) * (config.kv_lora_rank + config.qk_rope_head_dim) * cache_value_bytes(precision);
+}
+
+std::uint64_t state_bytes(const K3Config& config, std::uint64_t tokens, Precision precision) {
   const std::uint64_t width = config.kda_num_heads * config.kda_head_dim;
   const std::uint64_t kda = width * (config.kda_head_dim + 3 * (config.short_conv_kernel_size - 1));
-  const std::uint64_t row = config.kv_lora_rank + config.qk_rope_head_dim;
   const std::uint64_t rows = (tokens + kMlaPiece - 1) / kMlaPiece * kMlaPiece;
-  const std::uint64_t mla = mla_layers(config);
-  return sizeof(float) * ((config.num_hidden_layers - mla) * kda + mla * rows * row);
+  return (config.num_hidden_layers - mla_layers(config)) * kda * sizeof(float) +
+         rows * cache_bytes_a_token(config, precision);
 }
 
 std::uint64_t activation_bytes_a_token(const K3Config& c) {

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <variant>
 #include <vector>
@@ -21,19 +22,34 @@ struct KdaState {
   Tensor s;                       // [heads * head_dim, head_dim], [head, key, value]
 };
 
-// Grows by whole pieces; rows beyond the sequence's position are unspecified.
+// Grows by whole pieces; rows beyond the sequence's position are unspecified. Values are kept as the
+// activations are: bf16 in bf16 mode, which loses nothing, because there they are bf16 numbers.
 class MlaCache {
  public:
   explicit MlaCache(std::size_t width) : width_(width) {}  // latent_dim + rope_dim
-  float* row(std::size_t position);                        // grows when needed
+
+  // The bytes of `count` rows that lie in one piece, to be written; grows when needed. The first call decides
+  // the precision, kInternal if a later one has another.
+  std::span<std::byte> rows(std::size_t position, std::size_t count, Precision precision);
+  void write(std::size_t position, std::span<const float> values, Precision precision);  // one row
+
+  // What can be read of the first `positions`.
   MlaCacheView view(std::size_t positions) const;
+  std::span<const std::byte> rows(std::size_t position, std::size_t count) const;
+
   std::size_t width() const { return width_; }
+  std::optional<Precision> precision() const { return precision_; }  // nothing before the first row
+  std::size_t row_bytes() const;                                     // 0 before the first row
 
  private:
   std::size_t width_;
-  std::vector<std::unique_ptr<float[]>> pieces_;
-  std::vector<const float*> views_;
+  std::optional<Precision> precision_;
+  std::vector<std::unique_ptr<std::byte[]>> pieces_;
+  std::vector<const std::byte*> views_;
 };
+
+// Of one value in the latent cache.
+std::size_t cache_value_bytes(Precision precision);
 
 struct SequenceState {
   explicit SequenceState(const K3Config& config);  // of the empty sequence

@@ -12,6 +12,7 @@
 
 #include "checkpoint/config.h"
 #include "compute/matrix.h"
+#include "compute/ops.h"
 #include "experts/expert_source.h"
 #include "experts/memory_plan.h"
 #include "experts/streamed_options.h"
@@ -74,6 +75,7 @@ class LoadedModel {
     // What is kept free for sequences: how many at a time, and the tokens of each.
     std::uint64_t sequences = 1;
     std::uint64_t sequence_tokens = 8192;
+    Precision precision = Precision::kBf16;  // of the activations, which decides what a latent takes
   };
 
   // Refuses by name what it does not understand: an unknown tensor, a wrong shape or type, an A_log whose

@@ -103,8 +103,8 @@ ModelSizes sizes_of(const K3Config& config, std::span<const TensorInfo> tensors,
   sizes.expert_weights = 3.0 * static_cast<double>(config.moe_intermediate_size) *
                          static_cast<double>(config.routed_expert_hidden_size);
   const auto mla = static_cast<std::uint64_t>(std::ranges::count(config.is_mla, true));
-  sizes.state_bytes = state_bytes(config, 0);
-  sizes.cache_bytes_a_token = mla * (config.kv_lora_rank + config.qk_rope_head_dim) * sizeof(float);
+  sizes.state_bytes = state_bytes(config, 0, Precision::kBf16);
+  sizes.cache_bytes_a_token = cache_bytes_a_token(config, Precision::kBf16);
   sizes.attention_macs_a_position = static_cast<double>(mla * config.num_attention_heads *
                                                         (2 * config.kv_lora_rank + config.qk_rope_head_dim));
   sizes.activations_a_token = activation_bytes_a_token(config);

@@ -32,7 +32,7 @@ struct ModelSizes {
   std::uint64_t expert_bytes = 0, slot_bytes = 0;        // of one, on the drive and in memory
   double expert_weights = 0;                             // of one
   std::uint64_t state_bytes = 0;                         // of a sequence, whatever its length
-  std::uint64_t cache_bytes_a_token = 0;                 // of MLA's latent cache
+  std::uint64_t cache_bytes_a_token = 0;                 // of MLA's latent cache, in bf16
   double attention_macs_a_position = 0;  // of a token, for each position that it looks back at
   std::uint64_t activations_a_token = 0;
 

@@ -323,19 +323,32 @@ void check_mla(const Ops& ops, const Ops& reference) {
   for (const auto& [p, format, first_position, tokens] : shapes) {
     const std::size_t width = p.latent_dim + p.rope_dim;
     const std::size_t positions = first_position + tokens;
-    std::vector<Tensor> pieces;
-    std::vector<const float*> pointers;
+    const WeightFormat kept = ops.precision() == Precision::kBf16 ? WeightFormat::kBf16 : WeightFormat::kF32;
+    std::vector<OwnedMatrix> pieces;
+    std::vector<const std::byte*> pointers;
     for (std::size_t begin = 0; begin < positions; begin += kMlaPiece)
-      pieces.push_back(random_rows(random, kMlaPiece, width, ops.precision()));
-    for (const Tensor& piece : pieces) pointers.push_back(piece[0]);
+      pieces.push_back(random_matrix(random, kept, kMlaPiece, width));
+    for (const OwnedMatrix& piece : pieces) pointers.push_back(piece.view.values);
     const OwnedMatrix kv_b =
         random_matrix(random, format, p.heads * (p.nope_dim + p.value_dim), p.latent_dim);
     const Tensor q = random_rows(random, tokens, p.heads * (p.nope_dim + p.rope_dim), ops.precision());
     Tensor found(tokens, p.heads * p.value_dim), expected(tokens, p.heads * p.value_dim);
-    ops.mla(q, kv_b.view, {pointers, positions}, first_position, p, found);
-    reference.mla(q, kv_b.view, {pointers, positions}, first_position, p, expected);
+    ops.mla(q, kv_b.view, {pointers, positions, kept}, first_position, p, found);
+    reference.mla(q, kv_b.view, {pointers, positions, kept}, first_position, p, expected);
     EXPECT_TRUE(same_bits(found, expected))
         << weight_format_name(format) << ", " << tokens << " tokens at " << first_position;
+
+    // The same latents kept in float32.
+    std::vector<Tensor> wide;
+    std::vector<const std::byte*> wide_pointers;
+    for (const OwnedMatrix& piece : pieces) {
+      Tensor& floats = wide.emplace_back(kMlaPiece, width);
+      for (std::size_t i = 0; i < kMlaPiece * width; ++i)
+        floats.values()[i] = matrix_element(piece.view, i / width, i % width);
+    }
+    for (const Tensor& piece : wide) wide_pointers.push_back(reinterpret_cast<const std::byte*>(piece[0]));
+    ops.mla(q, kv_b.view, {wide_pointers, positions, WeightFormat::kF32}, first_position, p, found);
+    EXPECT_TRUE(same_bits(found, expected)) << "float32 latents, " << weight_format_name(format);
   }
 }
 

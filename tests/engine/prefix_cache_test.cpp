@@ -184,7 +184,7 @@ TEST(PrefixCache, ADamagedFileIsDeletedAndTheNextShorterOneUsed) {
 
 TEST(PrefixCache, TheFolderKeepsToItsLimit) {
   const test::TempDir folder;
-  const std::uint64_t limit = state_bytes(config(), 6) + 1000;
+  const std::uint64_t limit = state_bytes(config(), 6, Precision::kBf16) + 1000;
   PrefixCache cache(config(), "mini", in_folder(folder.path(), limit));
   for (std::uint32_t i = 0; i < 12; ++i) {
     cache.keep(read_so_far(request(test::mini_ids(8, 50 + i)), 6));

@@ -127,7 +127,7 @@ TEST(Scheduler, ALongPromptDelaysARepliesTokensByItsBudgetOnly) {
 
 TEST(Scheduler, AdmitsOnlyWhatItsMemoryHoldsToTheEnd) {
   const GenerationRequest one = request(8, 1, 6);
-  const std::uint64_t bytes = state_bytes(config(), 14);
+  const std::uint64_t bytes = state_bytes(config(), 14, Precision::kBf16);
   Scheduler scheduler(engine(), config(), {.memory_bytes = 2 * bytes});
   int at_once = 0, most_at_once = 0;  // the scheduler's thread alone counts
   Gate gate;
@@ -148,7 +148,7 @@ TEST(Scheduler, AdmitsOnlyWhatItsMemoryHoldsToTheEnd) {
 }
 
 TEST(Scheduler, RefusesAJobThatCanNeverFit) {
-  Scheduler scheduler(engine(), config(), {.memory_bytes = state_bytes(config(), 14)});
+  Scheduler scheduler(engine(), config(), {.memory_bytes = state_bytes(config(), 14, Precision::kBf16)});
   const auto recorder = std::make_shared<JobRecorder>();
   const std::size_t too_many = 14 + kMlaPiece;
   const Refusal refusal = refused(scheduler.submit(job(request(8, 1, too_many), recorder)));

@@ -17,21 +17,23 @@ const K3Config& config() {
   return test::mini_weights().config();
 }
 
-// A state whose every value is another number, for `positions` tokens.
-SequenceState filled_state(std::size_t positions) {
+// A state for `positions` tokens. Every float is another number, every latent differs from its neighbours.
+SequenceState filled_state(std::size_t positions, Precision precision = Precision::kBf16) {
   SequenceState state(config());
   float next = 1;
-  const auto fill = [&](float* values, std::size_t count) {
-    for (std::size_t i = 0; i < count; ++i) values[i] = next++;
+  const auto fill = [&](std::span<float> values) {
+    for (float& value : values) value = next++;
   };
   for (auto& layer : state.layers) {
     if (auto* kda = std::get_if<KdaState>(&layer)) {
-      for (Tensor* tensor : {&kda->conv_q, &kda->conv_k, &kda->conv_v, &kda->s})
-        fill(tensor->values().data(), tensor->values().size());
+      for (Tensor* tensor : {&kda->conv_q, &kda->conv_k, &kda->conv_v, &kda->s}) fill(tensor->values());
     } else {
       auto& cache = std::get<MlaCache>(layer);
-      for (std::size_t position = 0; position < positions; ++position)
-        fill(cache.row(position), cache.width());
+      std::vector<float> row(cache.width());
+      for (std::size_t position = 0; position < positions; ++position) {
+        fill(row);
+        cache.write(position, row, precision);
+      }
     }
   }
   state.position = positions;
@@ -54,7 +56,8 @@ void expect_equal_states(SequenceState& found, SequenceState& expected) {
       auto& cache = std::get<MlaCache>(expected.layers[i]);
       auto& other = std::get<MlaCache>(found.layers[i]);
       for (std::size_t position = 0; position < expected.position; ++position) {
-        EXPECT_TRUE(std::equal(cache.row(position), cache.row(position) + cache.width(), other.row(position)))
+        EXPECT_TRUE(std::ranges::equal(std::as_const(cache).rows(position, 1),
+                                       std::as_const(other).rows(position, 1)))
             << "layer " << i << " position " << position;
       }
     }
@@ -83,15 +86,36 @@ TEST(Snapshot, RestoresEveryValueInMemoryAndFromAFile) {
   }
 }
 
+TEST(Snapshot, KeepsLatentsAsTheStateDoes) {
+  const test::TempDir folder;
+  const auto ids = test::mini_ids(300, 1);
+  for (const Precision precision : {Precision::kBf16, Precision::kF32}) {
+    SequenceState state = filled_state(300, precision);
+    save_snapshot(take_snapshot(state, ids, "k3"), folder / "state");
+    SequenceState loaded = restore_snapshot(load_snapshot(folder / "state"), config(), ids, "k3");
+    expect_equal_states(loaded, state);
+    for (const auto& layer : loaded.layers) {
+      if (const auto* cache = std::get_if<MlaCache>(&layer)) {
+        EXPECT_EQ(cache->precision(), precision);
+      }
+    }
+  }
+}
+
 TEST(Snapshot, HasTheSizeOfItsState) {
   const K3Config& c = config();
-  const Snapshot snapshot = take_snapshot(filled_state(10), test::mini_ids(10, 1), "");
-  std::size_t floats = 0;
-  for (const bool is_mla : c.is_mla) {
-    const std::size_t width = c.kda_num_heads * c.kda_head_dim;
-    floats += is_mla ? 10 * (c.kv_lora_rank + c.qk_rope_head_dim) : 3 * 3 * width + width * c.kda_head_dim;
+  for (const Precision precision : {Precision::kBf16, Precision::kF32}) {
+    const SequenceState state = filled_state(10, precision);
+    const std::size_t latent = precision == Precision::kBf16 ? 2 : 4;
+    std::size_t bytes = 0;
+    for (const bool is_mla : c.is_mla) {
+      const std::size_t width = c.kda_num_heads * c.kda_head_dim;
+      bytes += is_mla ? latent * 10 * (c.kv_lora_rank + c.qk_rope_head_dim)
+                      : 4 * (3 * 3 * width + width * c.kda_head_dim);
+    }
+    EXPECT_EQ(take_snapshot(state, test::mini_ids(10, 1), "").bytes.size(), bytes);
+    EXPECT_EQ(snapshot_bytes(state), bytes);
   }
-  EXPECT_EQ(snapshot.bytes.size(), floats * 4);
 }
 
 TEST(Snapshot, IsOnlyGoodForItsOwnIdsAndModel) {
@@ -155,7 +179,7 @@ TEST(SnapshotFile, NoticesEveryTruncationAndExtension) {
   EXPECT_ERROR(load_snapshot(folder / "bad"), ErrorCode::kCorrupt, "1 bytes too many");
 }
 
-// Header: magic 8, version 4, reserved 4, then the lengths: ids at 16, fingerprint at 24, state at 32.
+// Header: magic 8, version 4, precision 4, then the lengths: ids at 16, fingerprint at 24, state at 32.
 TEST(SnapshotFile, AllocatesNothingForLengthsThatTheFileDoesNotHave) {
   const test::TempDir folder;
   save_snapshot(take_snapshot(filled_state(2), test::mini_ids(2, 1), "model"), folder / "good");
@@ -178,9 +202,17 @@ TEST(SnapshotFile, RefusesOtherFilesAndVersions) {
   write(folder / "text", std::string(100, 'x'));
   EXPECT_ERROR(load_snapshot(folder / "text"), ErrorCode::kCorrupt, "not a snapshot");
   EXPECT_ERROR(load_snapshot(folder / "absent"), ErrorCode::kNotFound, "absent");
-  bytes[8] = 2;
+  bytes[8] = 1;  // with float32 latents in bf16 mode
+  write(folder / "older", bytes);
+  EXPECT_ERROR(load_snapshot(folder / "older"), ErrorCode::kUnsupported,
+               "version 1, but this program reads version 2; delete it");
+  bytes[8] = 3;
   write(folder / "newer", bytes);
-  EXPECT_ERROR(load_snapshot(folder / "newer"), ErrorCode::kUnsupported, "version 2");
+  EXPECT_ERROR(load_snapshot(folder / "newer"), ErrorCode::kUnsupported, "version 3");
+  bytes[8] = 2;
+  bytes[12] = 2;
+  write(folder / "odd", bytes);
+  EXPECT_ERROR(load_snapshot(folder / "odd"), ErrorCode::kCorrupt, "precision");
 }
 
 TEST(SnapshotFile, ReplacesAnOlderOneWholeAndLeavesNothingBeside) {

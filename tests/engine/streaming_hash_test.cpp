@@ -11,6 +11,7 @@
 #include "experts/expert_files.h"
 #include "experts/slow_io.h"
 #include "experts/streamed_experts.h"
+#include "experts/two_drives.h"
 
 namespace perigee {
 namespace {
@@ -85,6 +86,43 @@ TEST(StreamingHash, IsTheSameWhateverTheDiskDoes) {
     const auto experts = stream(std::move(options), {.most_microseconds = 300, .fate = moody});
     EXPECT_EQ(hash_with(*experts, fast_ops()), resident_hash()) << slots << " slots";
     EXPECT_GT(experts->statistics().retries, 0u);
+  }
+}
+
+// The small model with every second shard on another file system.
+std::filesystem::path spread_over(const test::TempDir& folder, const test::OtherDrive& drive) {
+  bool other = false;
+  for (const auto& entry : std::filesystem::directory_iterator(test::mini_model())) {
+    const std::filesystem::path name = entry.path().filename();
+    other = !other && name.extension() == ".safetensors";
+    std::filesystem::copy_file(entry.path(), (other ? drive.path() : folder.path()) / name);
+    if (other) std::filesystem::create_symlink(drive.path() / name, folder.path() / name);
+  }
+  return folder.path();
+}
+
+TEST(StreamingHash, IsTheSameForEveryMemoryPolicyForesightAndNumberOfDrivesUnderRandomDelays) {
+  const test::TempDir folder;
+  const test::OtherDrive drive;
+  std::vector<std::filesystem::path> models = {test::mini_model()};
+  if (drive.usable()) models.push_back(spread_over(folder, drive));
+  for (const auto& model : models) {
+    for (const std::size_t slots : {1, 4, 11, 40}) {
+      for (const auto policy :
+           {CachePolicyKind::kPopular, CachePolicyKind::kLeastStale, CachePolicyKind::kLru}) {
+        for (const bool prefetch : {false, true}) {
+          StreamedOptions options;
+          options.slots = slots;
+          options.policy = policy;
+          options.prefetch = prefetch;
+          options.make_io = [] { return std::make_unique<SlowIo>(SlowIo::Plan{.most_microseconds = 200}); };
+          StreamedExperts experts(open_checkpoint_experts(model), std::move(options));
+          EXPECT_EQ(hash_with(experts, fast_ops()), resident_hash())
+              << model << ", " << slots << " slots, " << cache_policy_name(policy) << ", prefetch "
+              << prefetch;
+        }
+      }
+    }
   }
 }
 

@@ -142,9 +142,8 @@ SequenceState copy_of(const SequenceState& state, const K3Config& config) {
     }
     const auto& from = std::get<MlaCache>(state.layers[i]);
     auto& to = std::get<MlaCache>(copy.layers[i]);
-    const MlaCacheView view = from.view(state.position);
     for (std::size_t p = 0; p < state.position; ++p)
-      std::copy_n(view.pieces[p / kMlaPiece] + p % kMlaPiece * from.width(), from.width(), to.row(p));
+      std::ranges::copy(from.rows(p, 1), to.rows(p, 1, *from.precision()).begin());
   }
   return copy;
 }

@@ -43,22 +43,25 @@ class Rotary : public ForwardingOps {
            const MlaParameters& p, Rows y) const override {
     const std::size_t width = p.latent_dim + p.rope_dim, key = p.nope_dim + p.rope_dim;
     std::vector<std::vector<float>> pieces;
-    std::vector<const float*> views;
-    for (const float* piece : cache.pieces) {
+    std::vector<const std::byte*> views;
+    for (const std::byte* values : cache.pieces) {
       const std::size_t first = pieces.size() * kMlaPiece;
       if (first >= cache.positions) break;
       const std::size_t rows = std::min(kMlaPiece, cache.positions - first);
-      pieces.emplace_back(piece, piece + rows * width);
+      const Matrix kept{.format = cache.format, .rows = rows, .columns = width, .values = values};
+      std::vector<float>& piece = pieces.emplace_back(rows * width);
+      for (std::size_t i = 0; i < piece.size(); ++i) piece[i] = matrix_element(kept, i / width, i % width);
       for (std::size_t j = 0; j < rows; ++j)
-        rotate(pieces.back().data() + j * width + p.latent_dim, p.rope_dim, first + j);
-      views.push_back(pieces.back().data());
+        rotate(piece.data() + j * width + p.latent_dim, p.rope_dim, first + j);
+      views.push_back(reinterpret_cast<const std::byte*>(piece.data()));
     }
     std::vector<float> rotated(q.data, q.data + q.size());
     for (std::size_t t = 0; t < q.rows; ++t) {
       for (std::size_t h = 0; h < p.heads; ++h)
         rotate(rotated.data() + t * q.width + h * key + p.nope_dim, p.rope_dim, first_position + t);
     }
-    inner_.mla({rotated.data(), q.rows, q.width}, kv_b, {views, cache.positions}, first_position, p, y);
+    inner_.mla({rotated.data(), q.rows, q.width}, kv_b, {views, cache.positions, WeightFormat::kF32},
+               first_position, p, y);
   }
 
  private:

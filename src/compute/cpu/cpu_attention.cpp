@@ -40,7 +40,7 @@ class MlaBlock {
   void write(bool round, Rows y);
 
  private:
-  void attend_piece(const PackedRows& queries, const float* rows, std::size_t begin,
+  void attend_piece(const PackedRows& queries, const Matrix& piece, std::size_t begin,
                     std::size_t first_position);
   void add_piece(std::size_t query, float largest, float total);
 
@@ -78,29 +78,31 @@ void MlaBlock::absorb(ConstRows q) {
 }
 
 void MlaBlock::attend(const MlaCacheView& cache, std::size_t first_position) {
-  const PackedRows queries(kernels_, WeightFormat::kF32, query_, false, pool_);
+  const PackedRows queries(kernels_, cache.format, query_, false, pool_);
   const std::size_t visible = first_position + block_.first_token + block_.tokens;  // to the last token
-  for (std::size_t begin = 0; begin < visible; begin += kMlaPiece)
-    attend_piece(queries, cache.pieces[begin / kMlaPiece], begin, first_position);
+  for (std::size_t begin = 0; begin < visible; begin += kMlaPiece) {
+    const Matrix piece{.format = cache.format,
+                       .rows = std::min(kMlaPiece, visible - begin),
+                       .columns = query_.width(),
+                       .values = cache.pieces[begin / kMlaPiece]};
+    attend_piece(queries, piece, begin, first_position);
+  }
   for (std::size_t i = 0; i < block_.size(); ++i) kernels_.divide(total_[i], p_.latent_dim, sum_[i]);
 }
 
-void MlaBlock::attend_piece(const PackedRows& queries, const float* rows, std::size_t begin,
+void MlaBlock::attend_piece(const PackedRows& queries, const Matrix& piece, std::size_t begin,
                             std::size_t first_position) {
   const auto seen_by = [&](std::size_t t) {  // positions of the piece
     const std::size_t visible = first_position + block_.first_token + t + 1;
     return visible <= begin ? 0 : std::min(kMlaPiece, visible - begin);
   };
-  const std::size_t count = seen_by(block_.tokens - 1);
-  const Matrix keys{
-      WeightFormat::kF32, count, query_.width(), reinterpret_cast<const std::byte*>(rows), nullptr, 1};
-  const LinearTask task{.matrix = &keys,
+  const LinearTask task{.matrix = &piece,
                         .x = queries.data(),
                         .x_stride = queries.stride(),
                         .tokens = block_.size(),
                         .y = scores_[0],
                         .y_stride = kMlaPiece};
-  kernels_.linear_rows(task, 0, count);
+  kernels_.linear_rows(task, 0, piece.rows);
   const float scale = 1.0f / std::sqrt(static_cast<float>(p_.nope_dim + p_.rope_dim));
   for (std::size_t t = 0; t < block_.tokens;) {
     const std::size_t seen = seen_by(t);
@@ -112,8 +114,7 @@ void MlaBlock::attend_piece(const PackedRows& queries, const float* rows, std::s
     std::vector<float> largest(last - first), total(last - first);
     for (std::size_t i = first; i < last; ++i)
       largest[i - first] = kernels_.softmax_terms(scores_[i], seen, scale, &total[i - first]);
-    const WeightedSumTask sums{rows,      query_.width(),   seen, p_.latent_dim, scores_[first],
-                               kMlaPiece, piece_sum_[first]};
+    const WeightedSumTask sums{&piece, seen, p_.latent_dim, scores_[first], kMlaPiece, piece_sum_[first]};
     kernels_.weighted_sum(sums, last - first);
     for (std::size_t i = first; i < last; ++i) add_piece(i, largest[i - first], total[i - first]);
   }

@@ -58,10 +58,9 @@ struct KdaTask {
 
 // Softmax-weighted sums of the same rows for several queries.
 struct WeightedSumTask {
-  const float* rows = nullptr;  // [count, row_stride]
-  std::size_t row_stride = 0;
+  const Matrix* rows = nullptr;  // kF32 or kBf16; its first `count` rows
   std::size_t count = 0;
-  std::size_t width = 0;           // of the sum
+  std::size_t width = 0;           // of the sum, from the first column on
   const float* weights = nullptr;  // [queries, weights_stride]
   std::size_t weights_stride = 0;
   float* sums = nullptr;  // [queries, width]

@@ -28,8 +28,28 @@ float softmax_terms(float* scores, std::size_t count, float scale, float* total)
   return largest;
 }
 
-template <int queries, int vectors>
+// The kWidth values at `from`, and the one.
+template <WeightFormat format>
+PERIGEE_INLINE F values_at(const std::byte* from) {
+  if constexpr (format == WeightFormat::kBf16) return floats(left<16>(widen_halves(from)));
+  return load(reinterpret_cast<const float*>(from));
+}
+template <WeightFormat format>
+PERIGEE_INLINE float value_at(const std::byte* from) {
+  if constexpr (format == WeightFormat::kBf16) {
+    std::uint16_t half;
+    std::memcpy(&half, from, sizeof half);
+    return bf16_value(half);
+  } else {
+    float value;
+    std::memcpy(&value, from, sizeof value);
+    return value;
+  }
+}
+
+template <WeightFormat format, int queries, int vectors>
 PERIGEE_INLINE void weighted_columns(const WeightedSumTask& task, std::size_t query, std::size_t column) {
+  constexpr std::size_t kValue = value_bytes(format) / kDotBlock;
   F sums[queries][vectors];
 #pragma GCC unroll 4
   for (int q = 0; q < queries; ++q) {
@@ -38,10 +58,10 @@ PERIGEE_INLINE void weighted_columns(const WeightedSumTask& task, std::size_t qu
   }
   const float* weights = task.weights + query * task.weights_stride;
   for (std::size_t j = 0; j < task.count; ++j) {
-    const float* row = task.rows + j * task.row_stride + column;
+    const std::byte* row = task.rows->values + (j * task.rows->columns + column) * kValue;
 #pragma GCC unroll 4
     for (int c = 0; c < vectors; ++c) {
-      const F value = load(row + static_cast<std::size_t>(c) * kWidth);
+      const F value = values_at<format>(row + static_cast<std::size_t>(c) * kWidth * kValue);
 #pragma GCC unroll 4
       for (int q = 0; q < queries; ++q) {
         const F weight = splat(weights[static_cast<std::size_t>(q) * task.weights_stride + j]);
@@ -57,26 +77,35 @@ PERIGEE_INLINE void weighted_columns(const WeightedSumTask& task, std::size_t qu
   }
 }
 
-template <int queries>
+template <WeightFormat format, int queries>
 PERIGEE_INLINE void weighted_queries(const WeightedSumTask& task, std::size_t query) {
   std::size_t c = 0;
   for (; c + kSumVectors * kWidth <= task.width; c += kSumVectors * kWidth)
-    weighted_columns<queries, kSumVectors>(task, query, c);
-  for (; c + kWidth <= task.width; c += kWidth) weighted_columns<queries, 1>(task, query, c);
+    weighted_columns<format, queries, kSumVectors>(task, query, c);
+  for (; c + kWidth <= task.width; c += kWidth) weighted_columns<format, queries, 1>(task, query, c);
   for (; c < task.width; ++c) {
     for (std::size_t q = query; q < query + queries; ++q) {
       float sum = 0;
-      for (std::size_t j = 0; j < task.count; ++j)
-        sum = std::fma(task.weights[q * task.weights_stride + j], task.rows[j * task.row_stride + c], sum);
+      for (std::size_t j = 0; j < task.count; ++j) {
+        const std::byte* at =
+            task.rows->values + (j * task.rows->columns + c) * (value_bytes(format) / kDotBlock);
+        sum = std::fma(task.weights[q * task.weights_stride + j], value_at<format>(at), sum);
+      }
       task.sums[q * task.width + c] = sum;
     }
   }
 }
 
-void weighted_sum(const WeightedSumTask& task, std::size_t queries) {
+template <WeightFormat format>
+void weighted_sum_of(const WeightedSumTask& task, std::size_t queries) {
   std::size_t q = 0;
-  for (; q + kSumQueries <= queries; q += kSumQueries) weighted_queries<kSumQueries>(task, q);
-  for (; q < queries; ++q) weighted_queries<1>(task, q);
+  for (; q + kSumQueries <= queries; q += kSumQueries) weighted_queries<format, kSumQueries>(task, q);
+  for (; q < queries; ++q) weighted_queries<format, 1>(task, q);
+}
+
+void weighted_sum(const WeightedSumTask& task, std::size_t queries) {
+  if (task.rows->format == WeightFormat::kBf16) return weighted_sum_of<WeightFormat::kBf16>(task, queries);
+  weighted_sum_of<WeightFormat::kF32>(task, queries);
 }
 
 void combine(const float* piece, std::size_t count, float old_factor, float new_factor, float* sum) {
@@ -97,6 +126,6 @@ void decode_row(const Matrix& matrix, std::size_t row, float* out) {
   std::size_t c = 0;
   for (; c + kWidth <= matrix.columns; c += kWidth)
     store(out + c,
-          mul(floats(left<16>(widen_halves(from + c * sizeof(std::uint16_t)))), splat(matrix.global_scale)));
+          mul(values_at<WeightFormat::kBf16>(from + c * sizeof(std::uint16_t)), splat(matrix.global_scale)));
   for (; c < matrix.columns; ++c) out[c] = matrix_element(matrix, row, c) * matrix.global_scale;
 }

@@ -35,6 +35,19 @@ std::vector<float> absorbed_query(const float* q, const Matrix& kv_b, std::size_
   return query;
 }
 
+// The cache as floats, piece by piece.
+std::vector<std::vector<float>> float_pieces(const MlaCacheView& cache, std::size_t width) {
+  std::vector<std::vector<float>> pieces;
+  for (std::size_t begin = 0; begin < cache.positions; begin += kMlaPiece) {
+    const std::size_t count = std::min(kMlaPiece, cache.positions - begin);
+    const Matrix rows{
+        .format = cache.format, .rows = count, .columns = width, .values = cache.pieces[pieces.size()]};
+    std::vector<float>& piece = pieces.emplace_back(count * width);
+    for (std::size_t i = 0; i < piece.size(); ++i) piece[i] = matrix_element(rows, i / width, i % width);
+  }
+  return pieces;
+}
+
 Attended attend_piece(const std::vector<float>& query, const float* rows, std::size_t count,
                       std::size_t latent, float scale) {
   std::vector<float> scores(count);
@@ -71,6 +84,7 @@ void ReferenceOps::mla(ConstRows q, const Matrix& kv_b, const MlaCacheView& cach
   const std::size_t key_dim = p.nope_dim + p.rope_dim;
   const std::size_t head_rows = p.nope_dim + p.value_dim;
   const float scale = 1.0f / std::sqrt(static_cast<float>(key_dim));
+  const std::vector<std::vector<float>> pieces = float_pieces(cache, p.latent_dim + p.rope_dim);
   for (std::size_t t = 0; t < q.rows; ++t) {
     const std::size_t visible = first_position + t + 1;
     for (std::size_t h = 0; h < p.heads; ++h) {
@@ -80,7 +94,7 @@ void ReferenceOps::mla(ConstRows q, const Matrix& kv_b, const MlaCacheView& cach
       all.sum.resize(p.latent_dim);
       for (std::size_t begin = 0; begin < visible; begin += kMlaPiece) {
         const std::size_t count = std::min(kMlaPiece, visible - begin);
-        combine(all, attend_piece(query, cache.pieces[begin / kMlaPiece], count, p.latent_dim, scale));
+        combine(all, attend_piece(query, pieces[begin / kMlaPiece].data(), count, p.latent_dim, scale));
       }
       for (float& value : all.sum) value /= all.total;
       for (std::size_t d = 0; d < p.value_dim; ++d) {
