@@ -33,7 +33,7 @@ constexpr const char* kFooter =
     "  perigee verify tiny out                       prove it from the bytes on disk\n"
     "  perigee render chat.json                      the prompt of a conversation, segment by segment\n"
     "  perigee chat CKPT                             talk with a model; run answers once\n"
-    "  perigee serve -m CKPT                         serve a model as OpenAI's API\n"
+    "  perigee serve -m CKPT                         serve a model as OpenAI's and Anthropic's APIs\n"
     "  perigee convert --help                        everything about one command\n"
     "\n"
     "Exit status: 0 done, 1 failed, 2 wrong usage, 3 done but values changed as asked, 130 interrupted.\n"

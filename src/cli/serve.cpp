@@ -1,5 +1,5 @@
-// perigee serve: a model behind OpenAI's HTTP API. What is served is in serve/ and docs/serving.md; here the
-// parts are put together, started, and stopped in the right order.
+// perigee serve: a model behind the HTTP APIs of OpenAI and Anthropic. What is served is in serve/ and
+// docs/serving.md; here the parts are put together, started, and stopped in the right order.
 #include <fmt/format.h>
 
 #include <chrono>
@@ -26,7 +26,8 @@ constexpr const char* kExamples = R"(Examples:
   perigee serve -m CKPT --host 0.0.0.0 --api-key-file keys.txt --tls-cert chain.pem --tls-key key.pem
   perigee serve -m CKPT --host "" --unix perigee.sock    for its owner only; curl --unix-socket perigee.sock
   curl http://127.0.0.1:8080/v1/chat/completions -d '{"messages":[{"role":"user","content":"Hi"}]}'
-Clients of OpenAI's API work with base URL http://127.0.0.1:8080/v1. The routes are listed at /openapi.json.
+Clients of OpenAI's API work with base URL http://127.0.0.1:8080/v1, clients of Anthropic's with
+http://127.0.0.1:8080. The routes are listed at /openapi.json.
 SIGTERM or Ctrl-C stops: replies may end first (--drain), a second one kills.)";
 
 std::unique_ptr<PrefixCache> make_prefix_cache(const ServeArguments& arguments, const OpenModel& model) {
@@ -44,6 +45,7 @@ ServedModel served_model(const ServeArguments& arguments, const OpenModel& model
 
 void add_all_routes(Router& router, const ServeContext& context, bool web) {
   add_openai_routes(router, context);
+  add_anthropic_routes(router, context);
   add_token_routes(router, context);
   add_state_routes(router, context);
   if (web) add_web_routes(router);
@@ -98,7 +100,8 @@ void run_serve(ServeArguments& arguments, const CancelToken& cancel) {
 }  // namespace
 
 void register_serve(CLI::App& app, CommandContext& context) {
-  CLI::App& command = *app.add_subcommand("serve", "Serve a model over HTTP, as OpenAI's API");
+  CLI::App& command =
+      *app.add_subcommand("serve", "Serve a model over HTTP, as OpenAI's and Anthropic's APIs");
   const auto arguments = std::make_shared<ServeArguments>();
   add_serve_options(command, *arguments);
   command.footer(kExamples);

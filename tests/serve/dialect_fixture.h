@@ -24,6 +24,7 @@ class DialectFixture {
                 .metrics = metrics,
                 .image_size = refuse_images()} {
     add_openai_routes(router, context);
+    add_anthropic_routes(router, context);
     add_token_routes(router, context);
     add_state_routes(router, context);
     add_web_routes(router);

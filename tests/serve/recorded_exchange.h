@@ -15,9 +15,10 @@ class RecordedExchange final : public HttpExchange {
     head = std::move(response);
     ended = true;
   }
-  void start_stream(HttpResponse response, std::string) override {
+  void start_stream(HttpResponse response, std::string between) override {
     ++answers;
     head = std::move(response);
+    heartbeat = std::move(between);
     streaming = true;
   }
   bool write(std::string text) override {
@@ -34,6 +35,7 @@ class RecordedExchange final : public HttpExchange {
   }
 
   HttpResponse head;
+  std::string heartbeat;  // of a stream
   std::vector<std::string> writes;
   std::size_t most_writes = static_cast<std::size_t>(-1);  // then the client is gone
   std::function<void()> gone;

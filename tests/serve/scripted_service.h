@@ -17,6 +17,7 @@ class ScriptedService final : public GenerationService {
   explicit ScriptedService(const Tokenizer& tokenizer) : tokens_(find_chat_tokens(tokenizer.vocabulary())) {}
 
   std::vector<std::uint32_t> script;  // ids of every reply
+  bool limited = true;                // false: says the whole script, whatever the limit
   std::size_t cached = 0;
   std::optional<Refusal> refusal;  // answers every submit() with it
   std::exception_ptr failure;      // what happens after the script
@@ -45,7 +46,7 @@ class ScriptedService final : public GenerationService {
       if (tokens_.ends_reply(id)) summary.end = GenerationEnd::kEndToken;
       if (summary.end == GenerationEnd::kMaxTokens && !wanted) summary.end = GenerationEnd::kStopped;
       if (summary.end != GenerationEnd::kMaxTokens) break;
-      if (summary.generated_tokens == job.request.max_tokens) break;
+      if (limited && summary.generated_tokens == job.request.max_tokens) break;
     }
     summary.failure = failure;
     if (failure) summary.end = GenerationEnd::kFailed;

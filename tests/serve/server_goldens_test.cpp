@@ -8,6 +8,7 @@
 #include "base/hash.h"
 #include "serve/dialect_fixture.h"
 #include "serve/json_matcher.h"
+#include "serve/message_stream.h"
 #include "serve/stream_rules.h"
 #include "support/vocabularies.h"
 #include "text/prompt.h"
@@ -72,6 +73,7 @@ class GoldenCase {
   GoldenCase(const json& one, const Tokenizer& tokenizer, const std::vector<std::uint32_t>& script)
       : one_(one), expect_(one.at("expect")), tokenizer_(tokenizer), server_(tokenizer, options_of(one)) {
     server_.service.script = script;
+    server_.service.limited = false;
     server_.context.model.context_tokens = one.value("server", json::object()).value("context", 1048576U);
     exchange_ = server_.ask(request_of(one));
   }
@@ -83,15 +85,31 @@ class GoldenCase {
     if (expect_.contains("error")) judge_error();
     if (expect_.contains("json") || expect_.contains("headers")) judge_json();
     if (expect_.contains("stream")) judge_stream();
+    if (expect_.contains("events")) judge_events();
     if (expect_["status"] == 200 && !server_.service.jobs.empty()) judge_prompt();
   }
 
   const RecordedExchange& exchange() const { return *exchange_; }
 
  private:
+  bool anthropic() const { return one_.at("path").get<std::string>().starts_with("/v1/messages"); }
+
+  // As error_shapes of the file show it.
+  void judge_shape(const json& body) const {
+    std::vector<std::string> keys;
+    for (const auto& [key, value] : body.at("error").items()) keys.push_back(key);
+    if (anthropic()) {
+      EXPECT_EQ(body.at("type"), "error");
+      EXPECT_EQ(keys, (std::vector<std::string>{"message", "type"}));
+    } else {
+      EXPECT_EQ(keys, (std::vector<std::string>{"code", "message", "param", "type"}));
+    }
+  }
+
   void judge_error() {
-    const json error = test::body_of(*exchange_).at("error");
-    for (const char* key : {"message", "type", "param", "code"}) EXPECT_TRUE(error.contains(key)) << key;
+    const json body = test::body_of(*exchange_);
+    judge_shape(body);
+    const json& error = body.at("error");
     for (const auto& [key, wanted] : expect_["error"].items()) {
       if (key == "message_contains") {
         const std::string message = error["message"];
@@ -134,6 +152,12 @@ class GoldenCase {
     EXPECT_TRUE(exchange_->head.headers.find("X-Msh-Usage-Prompt-Tokens").has_value());
   }
 
+  void judge_events() {
+    const test::JoinedMessage message = test::check_message_stream(*exchange_);
+    EXPECT_EQ(message.fault, "") << exchange_->text();
+    EXPECT_EQ(json(message.order), expect_["events"]);
+  }
+
   void judge_prompt() {
     const std::vector<std::uint32_t>& ids = server_.service.jobs.at(0).request.prompt;
     const std::string prompt = tokenizer_.decode(ids);
@@ -147,7 +171,11 @@ class GoldenCase {
     if (!expect_.contains("prompt_tokens")) return;
     EXPECT_EQ(ids.size() - kPendingPromptIds, expect_["prompt_tokens"]);
     if (exchange_->streaming) return;
-    EXPECT_EQ(test::body_of(*exchange_).at("usage").at("prompt_tokens"), expect_["prompt_tokens"]);
+    const json usage = test::body_of(*exchange_).at("usage");
+    const std::int64_t counted = anthropic() ? usage.at("input_tokens").get<std::int64_t>() +
+                                                   usage.at("cache_read_input_tokens").get<std::int64_t>()
+                                             : usage.at("prompt_tokens").get<std::int64_t>();
+    EXPECT_EQ(counted, expect_["prompt_tokens"]);
   }
 
   static void judge_prompt_text(const std::string& prompt, const json& wanted) {
@@ -171,16 +199,15 @@ class ServerGoldens : public ::testing::Test {
   void SetUp() override {
     for (const test::ReplyCase& reply : test::reply_cases()) replies_[reply.name] = reply;
     const json golden = test::reply_golden("api.json");
-    for (const json& one : golden.at("cases")) {
-      if (!one.at("path").get<std::string>().starts_with("/v1/messages")) cases_.push_back(one);
-    }
-    ASSERT_EQ(cases_.size(), 228U);
+    for (const json& one : golden.at("cases")) cases_.push_back(one);
+    ASSERT_EQ(cases_.size(), 275U);
   }
 
   // Images that a model with eyes would accept; ours refuses them by name.
   static bool needs_eyes(const json& one) {
-    return one["name"].get<std::string>().starts_with("image_") && one["expect"]["status"] == 200 &&
-           one["name"] != "image_placeholder_text";
+    const std::string name = one["name"];
+    return (name.starts_with("image_") || name == "a_image") && one["expect"]["status"] == 200 &&
+           name != "image_placeholder_text";
   }
 
   std::vector<std::uint32_t> script_of(const json& one) const {
@@ -201,7 +228,7 @@ TEST_F(ServerGoldens, GetTheAnswersThatTheyExpect) {
     GoldenCase(one, *tokenizer, script_of(one)).judge();
     ++judged;
   }
-  EXPECT_EQ(judged, 224U);
+  EXPECT_EQ(judged, 270U);
 }
 
 // With another vocabulary ids and counts differ; what is wrong with a request does not.
@@ -213,7 +240,7 @@ TEST_F(ServerGoldens, AreRefusedForTheSameReasonsWithAnotherVocabulary) {
     GoldenCase(one, test::nano_tokenizer(), {}).judge();
     ++judged;
   }
-  EXPECT_GE(judged, 120U);
+  EXPECT_EQ(judged, 142U);
 }
 
 TEST_F(ServerGoldens, WithImagesAreRefusedByAModelThatSeesNone) {
@@ -222,10 +249,13 @@ TEST_F(ServerGoldens, WithImagesAreRefusedByAModelThatSeesNone) {
     if (!needs_eyes(one)) continue;
     const GoldenCase asked(one, test::nano_tokenizer(), {});
     EXPECT_EQ(asked.exchange().head.status, 400) << one["name"];
-    EXPECT_EQ(test::body_of(asked.exchange())["error"]["param"], "messages[0].content[0].image_url");
+    const std::string sentence = test::body_of(asked.exchange())["error"]["message"];
+    const std::string place = one["name"] == "a_image" ? "source" : "image_url";
+    EXPECT_TRUE(sentence.starts_with("messages[0].content[0]." + place + " ")) << sentence;
+    EXPECT_NE(sentence.find("sees none"), std::string::npos) << sentence;
     ++refused;
   }
-  EXPECT_EQ(refused, 4U);
+  EXPECT_EQ(refused, 5U);
 }
 
 }  // namespace
