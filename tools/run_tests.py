@@ -2,7 +2,7 @@
 """Builds and runs tests, part by part, and counts test cases. ./test calls this after installing packages.
 
 Python standard library only. It decides nothing about what a test is: unit tests are whatever CTest knows, scripts are
-whatever lies in tests/end_to_end and tests/cli. Only tests/clients needs packages that are not Debian's.
+whatever lies in tests/end_to_end and tests/cli. Only tests/clients and tests/web need packages that are not Debian's.
 """
 
 import argparse
@@ -194,6 +194,15 @@ def client_tests(_):
     return script_counts(status, output)._replace(output=output)
 
 
+def web_tests(_):
+    """The page of the server in a browser. Without one, e.g. where nothing can be installed, its tests are skipped."""
+    program = build("release", "perigee") / "src" / "perigee"
+    subprocess.run(["bash", str(ROOT / "tools/install_packages.sh"), "web"], stdin=subprocess.DEVNULL, check=False)
+    command = [sys.executable, str(ROOT / "tests/web/run.py"), str(program), str(BUILD / "web")]
+    status, output = run(command, BUILD / "test-output" / "web.txt", cwd=ROOT)
+    return script_counts(status, output)._replace(output=output)
+
+
 def fuzz_tests(_):
     folder = build("fuzz", "tests/fuzz/all")  # the targets and what they need, not the whole program
     status, output = run(["bash", str(ROOT / "tests/fuzz/run.sh"), str(folder), str(FUZZ_SECONDS)],
@@ -217,6 +226,7 @@ PARTS = {
     "release": lambda selection: unit_tests("release", selection),
     "e2e": end_to_end_tests,
     "clients": client_tests,
+    "web": web_tests,
     "asan": lambda selection: unit_tests("asan", selection),
     "fuzz": fuzz_tests,
 }

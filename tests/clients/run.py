@@ -15,7 +15,6 @@ import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-REQUIREMENTS = HERE / "requirements.txt"
 NO_NETWORK = re.compile(r"NewConnectionError|NameResolutionError|ConnectTimeoutError|Connection to \S+ timed out")
 SECONDS = 800
 # The rest of the machine's settings (proxies, keys of real services) is none of the clients' business.
@@ -26,19 +25,19 @@ class NoNetwork(Exception):
     pass
 
 
-def environment_in(folder):
+def environment_in(folder, requirements):
     """The Python of an environment that has exactly the pinned packages; made anew when the pins change."""
-    stamp, wanted = folder / "installed", hashlib.sha256(REQUIREMENTS.read_bytes()).hexdigest()
+    stamp, wanted = folder / "installed", hashlib.sha256(requirements.read_bytes()).hexdigest()
     python = folder / "bin" / "python"
     if stamp.is_file() and stamp.read_text() == wanted:
         return python
     venv.create(folder, clear=True, with_pip=True)
-    command = [python, "-m", "pip", "install", "--disable-pip-version-check", "--no-input", "-q", "-r", REQUIREMENTS]
+    command = [python, "-m", "pip", "install", "--disable-pip-version-check", "--no-input", "-q", "-r", requirements]
     result = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     if result.returncode != 0:
         if NO_NETWORK.search(result.stdout):
             raise NoNetwork
-        sys.exit(f"{result.stdout}\nthe packages of {REQUIREMENTS.name} could not be installed\n0 passed, 1 failed")
+        sys.exit(f"{result.stdout}\nthe packages of {requirements.name} could not be installed\n0 passed, 1 failed")
     stamp.write_text(wanted)
     return python
 
@@ -50,19 +49,20 @@ def counts_of(report):
     return total["tests"] - failed - total["skipped"], failed, total["skipped"]
 
 
-def main(program, folder, *arguments):
+def main(program, folder, *arguments, tests=HERE):
+    """`tests`: a folder of tests with its requirements.txt."""
     try:
-        python = environment_in(Path(folder).resolve())
+        python = environment_in(Path(folder).resolve(), tests / "requirements.txt")
     except NoNetwork:
-        print("skipped: the clients cannot be installed; there is no network\n0 passed, 0 failed, 1 skipped")
+        print("skipped: the Python packages cannot be installed; there is no network\n0 passed, 0 failed, 1 skipped")
         return 0
     report = Path(folder).resolve() / "report.xml"
     report.unlink(missing_ok=True)
     variables = {key: os.environ[key] for key in KEPT_VARIABLES if key in os.environ}
     variables |= {"PERIGEE": str(Path(program).resolve()), "PYTHONDONTWRITEBYTECODE": "1"}
-    command = [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--junitxml={report}", HERE, *arguments]
+    command = [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--junitxml={report}", tests, *arguments]
     try:
-        status = subprocess.run(command, env=variables, cwd=HERE, timeout=SECONDS, check=False).returncode
+        status = subprocess.run(command, env=variables, cwd=tests, timeout=SECONDS, check=False).returncode
     except subprocess.TimeoutExpired:
         print(f"stopped after {SECONDS} s")
         status = 1

@@ -69,11 +69,13 @@ export async function* chatChunks(body, signal) {
     body: JSON.stringify(body),
     signal,
   });
+  let done = false;
   for await (const data of eventData(response.body)) {
-    if (data === "[DONE]") return;
+    done ||= data === "[DONE]";
+    if (done) continue; // reads to the end, so that the connection can be used again
     const chunk = JSON.parse(data);
     if (chunk.error) throw new ServerError(chunk.error.code ?? 500, chunk.error.message);
     yield chunk;
   }
-  throw new ServerError(0, "the connection ended before the reply did");
+  if (!done) throw new ServerError(0, "the connection ended before the reply did");
 }

@@ -6,7 +6,7 @@ import { inlineNodes } from "./inline.js";
 import { mathNode } from "./math.js";
 
 const kDeepest = 12; // of quotes and lists inside each other; deeper ones are text
-const kMostMathLines = 200;
+const kMostMathLines = 60;
 
 // None of these expressions has two ways to match the same characters, so that none becomes slow.
 const kFence = /^ {0,3}(`{3,20}|~{3,20})([^`]*)$/;
