@@ -169,8 +169,9 @@ void Router::check_head(const HttpRequest& head) const {
   const Route& route = *find(head);
   if (!route.open && !key_digests_.empty() && !key_of(head)) {
     throw ApiError(ApiFault::kUnauthenticated,
-                   presented_key(head).empty() ? "a key is needed; send it as Authorization: Bearer KEY"
-                                               : "the key is not one of this server's; check Authorization");
+                   presented_key(head).empty()
+                       ? "a key is needed; send it as Authorization: Bearer KEY or x-api-key: KEY"
+                       : "the key is not one of this server's; check Authorization and x-api-key");
   }
   if (std::max<std::uint64_t>(declared_length(head), head.body.size()) > options_.max_body_bytes) {
     throw ApiError(ApiFault::kTooLarge, fmt::format("the body is longer than the {} bytes that are allowed",
