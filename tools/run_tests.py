@@ -190,7 +190,8 @@ def client_tests(_):
     """Other people's clients against the server, in a Python environment with packages of their own."""
     program = build("release", "perigee") / "src" / "perigee"
     command = [sys.executable, str(ROOT / "tests/clients/run.py"), str(program), str(BUILD / "clients")]
-    status, output = run(command, BUILD / "test-output" / "clients.txt", cwd=ROOT)
+    status, output = run(command, BUILD / "test-output" / "clients.txt",
+                         timeout=2 * TIMEOUT_SECONDS, cwd=ROOT)  # the first run installs
     return script_counts(status, output)._replace(output=output)
 
 
