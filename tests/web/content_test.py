@@ -99,8 +99,8 @@ Visit https://perigee.example/a_b_(c). Or [this](https://perigee.example/?q=1&r=
 
 def test_markdown_is_shown_as_its_elements(chat):
     text = shown(chat, MARKDOWN)
-    expect(text.locator("h3")).to_have_text("Title with emphasis")
-    expect(text.locator("h3 em")).to_have_text("with")
+    expect(text.locator("h2")).to_have_text("Title with emphasis")
+    expect(text.locator("h2 em")).to_have_text("with")
     first = text.locator("> p").first
     expect(first.locator("strong")).to_have_text(["bold", "both"])
     expect(first.locator("del")).to_have_text("gone")

@@ -57,8 +57,8 @@ def test_a_system_prompt_belongs_to_its_conversation(chat):
 def test_a_conversation_can_be_renamed(chat):
     talk(chat, "First?")
     chat.button("Rename First?").click()
-    expect(chat.page.get_by_label("Name")).to_be_focused()
-    chat.page.get_by_label("Name").fill("Better")
+    expect(chat.page.get_by_role("textbox", name="Name")).to_be_focused()
+    chat.page.get_by_role("textbox", name="Name").fill("Better")
     chat.page.keyboard.press("Enter")
     expect(chat.page.locator("#title")).to_have_text("Better")
     chat.open()

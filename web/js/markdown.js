@@ -59,7 +59,7 @@ function readHeading(lines, at) {
   // The page has an h1 of its own.
   if (!found) return null;
   const text = found[2].trim().replace(/(?:^|\s)#+$/, "");
-  return { end: at + 1, build: () => el(`h${Math.min(found[1].length + 2, 6)}`, {}, inlineNodes(text)) };
+  return { end: at + 1, build: () => el(`h${Math.min(found[1].length + 1, 6)}`, {}, inlineNodes(text)) };
 }
 
 function readRule(lines, at) {

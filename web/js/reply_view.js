@@ -9,6 +9,8 @@ import { MarkdownView } from "./markdown.js";
 const kShare = 8; // drawing may take one part in so many of the time
 const kShortestPause = 30; // milliseconds
 
+const kShortestSpan = 0.05; // seconds from which on a rate means something
+
 const endings = {
   length: "Ended because it had reached the most tokens.",
   stopped: "Stopped.",
@@ -49,7 +51,7 @@ function costText(reply) {
   if (!usage || !timing || timing.first === null) return "";
   const parts = [`${count(usage.completion)} tokens`];
   const span = timing.total - timing.first;
-  if (usage.completion > 1 && span > 0) parts.push(`${rate((usage.completion - 1) / span)} tokens/s`);
+  if (usage.completion > 1 && span > kShortestSpan) parts.push(`${rate((usage.completion - 1) / span)} tokens/s`);
   parts.push(`first after ${seconds(timing.first)}`);
   parts.push(`prompt ${count(usage.prompt)}${usage.cached > 0 ? ` (${count(usage.cached)} kept)` : ""}`);
   return parts.join(" · ");
