@@ -16,7 +16,7 @@ std::list<WaitingJob>::const_iterator FairQueue::find_next() const {
   const auto served = [&](const WaitingJob& waiting) { return clients_.at(waiting.job.client).served; };
   // The first of the best, which is the oldest.
   return std::min_element(waiting_.begin(), waiting_.end(), [&](const WaitingJob& a, const WaitingJob& b) {
-    return a.job.priority != b.job.priority ? a.job.priority > b.job.priority : served(a) < served(b);
+    return a.job.priority != b.job.priority ? a.job.priority < b.job.priority : served(a) < served(b);
   });
 }
 

@@ -1,6 +1,6 @@
-// Who comes next: the highest priority, among those the client that was served least, of its jobs the oldest.
-// Service is counted in tokens. A client that was away comes back at the level of the least served one that
-// is there, so nobody saves up for a burst. No threads and no memory limits: scheduler.h has those.
+// Who comes next: the lowest priority number, among those the client that was served least, of its jobs the
+// oldest. Service is counted in tokens. A client that was away comes back at the level of the least served
+// one that is there, so nobody saves up for a burst. No threads and no memory limits: scheduler.h has those.
 #pragma once
 
 #include <chrono>

@@ -56,7 +56,7 @@ struct Job {
   // max_tokens bounds the memory that is set aside: 0 sets aside a whole context.
   GenerationRequest request;
   std::string client;  // between clients turns are taken, however many jobs each of them has
-  int priority = 0;    // of waiting jobs those with the highest come first
+  int priority = 0;    // of waiting jobs those with the lowest come first
   // Prefixes of the prompt whose state is worth keeping: the end of the system prompt, of every turn. Any
   // order; those that do not lie inside the prompt are ignored. Of no use without a PrefixCache.
   std::vector<std::size_t> snapshot_positions;

@@ -21,6 +21,14 @@ class PrefixCache::Impl {
       folder_ = std::make_unique<SnapshotFolder>(options_.folder, options_.folder_bytes);
   }
 
+  bool knows_prefix(const GenerationRequest& request) {
+    if (longest(PrefixKeys(fingerprint_, request.prompt, request.embeddings), request.prompt.size()))
+      return true;
+    const std::scoped_lock lock(mutex_);
+    ++statistics_.misses;
+    return false;
+  }
+
   std::optional<SequenceState> find(const GenerationRequest& request) {
     const PrefixKeys keys(fingerprint_, request.prompt, request.embeddings);
     std::size_t below = request.prompt.size();
@@ -53,9 +61,11 @@ class PrefixCache::Impl {
     if (contains(key) || (bytes > options_.memory_bytes && !folder)) return;
     auto snapshot = std::make_shared<const Snapshot>(
         take_snapshot(sequence.state(), ids, prefix_fingerprint(fingerprint_, embeddings, length)));
-    if (folder) folder_->save_later(key, snapshot);
-    const std::scoped_lock lock(mutex_);
-    insert(key, std::move(snapshot));
+    {
+      const std::scoped_lock lock(mutex_);
+      insert(key, snapshot);
+    }
+    if (folder) folder_->save_later(key, std::move(snapshot));
   }
 
   void wait_for_files() {
@@ -68,6 +78,7 @@ class PrefixCache::Impl {
     const std::scoped_lock lock(mutex_);
     PrefixCacheStatistics statistics = statistics_;
     statistics.in_memory = memory_.size();
+    statistics.unwritten_bytes = unwritten_bytes();
     statistics.in_folder = files.files;
     statistics.folder_bytes = files.bytes;
     statistics.damaged += files.damaged;
@@ -141,13 +152,26 @@ class PrefixCache::Impl {
   void insert(PrefixKey key, std::shared_ptr<const Snapshot> snapshot) {
     const std::uint64_t bytes = bytes_of(*snapshot);
     if (bytes > options_.memory_bytes || memory_.contains(key)) return;
-    while (statistics_.memory_bytes + bytes > options_.memory_bytes) {
+    const auto held = [&] { return statistics_.memory_bytes + unwritten_bytes() + bytes; };
+    while (held() > options_.memory_bytes) {
+      if (memory_.empty()) return;
       const auto oldest =
           std::ranges::min_element(memory_, {}, [](const auto& entry) { return entry.second.used; });
       forget(PrefixKey(oldest->first));
     }
     statistics_.memory_bytes += bytes;
     memory_[key] = {std::move(snapshot), ++clock_};
+  }
+
+  // Under the lock: of snapshots that only the folder's writer holds.
+  std::uint64_t unwritten_bytes() const {
+    if (!folder_) return 0;
+    std::uint64_t bytes = 0;
+    for (const auto& snapshot : folder_->unwritten()) {
+      const auto holds = [&](const auto& entry) { return entry.second.snapshot == snapshot; };
+      if (std::ranges::none_of(memory_, holds)) bytes += bytes_of(*snapshot);
+    }
+    return bytes;
   }
 
   // Under the lock.
@@ -173,6 +197,10 @@ PrefixCache::PrefixCache(const K3Config& config, std::string model_fingerprint, 
     : impl_(std::make_unique<Impl>(config, std::move(model_fingerprint), std::move(options))) {}
 
 PrefixCache::~PrefixCache() = default;
+
+bool PrefixCache::knows_prefix(const GenerationRequest& request) {
+  return impl_->knows_prefix(request);
+}
 
 std::optional<SequenceState> PrefixCache::find(const GenerationRequest& request) {
   return impl_->find(request);

@@ -1,7 +1,6 @@
 #include "engine/prompt_budget.h"
 
 #include <algorithm>
-#include <functional>
 #include <map>
 
 namespace perigee {
@@ -24,7 +23,7 @@ void give(const ClientNeed& client, std::size_t tokens, std::span<const PromptNe
 }  // namespace
 
 std::vector<std::size_t> share_prompt_budget(std::span<const PromptNeed> needs, std::size_t budget) {
-  std::map<int, std::map<std::string_view, ClientNeed>, std::greater<>> by_priority;
+  std::map<int, std::map<std::string_view, ClientNeed>> by_priority;
   for (std::size_t i = 0; i < needs.size(); ++i) {
     ClientNeed& client = by_priority[needs[i].priority][needs[i].client];
     client.prompts.push_back(i);

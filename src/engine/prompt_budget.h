@@ -1,6 +1,6 @@
-// How the prompt tokens of one step are shared: the highest priority takes what it needs, the rest goes to
-// the next. Within a priority clients get equal parts, and what one does not need the others get; a client's
-// own prompts are read one after the other.
+// How the prompt tokens of one step are shared: the lowest priority number takes what it needs, the rest goes
+// to the next. Within a priority clients get equal parts, and what one does not need the others get; a
+// client's own prompts are read one after the other.
 #pragma once
 
 #include <cstddef>

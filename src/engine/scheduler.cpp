@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "engine/prefix_cache.h"
 #include "engine/prompt_budget.h"
+#include "engine/running_job.h"
 #include "model/memory_needs.h"
 
 namespace perigee {
@@ -44,45 +45,12 @@ std::string words_of(const std::exception_ptr& failure) {
 
 }  // namespace
 
-struct Scheduler::Running {
-  JobId id = 0;
-  std::uint64_t bytes = 0;
-  std::string client;
-  int priority = 0;
-  std::shared_ptr<JobListener> listener;
-  bool snapshot_end = false;
-  std::unique_ptr<Sequence> sequence;  // null if it could not be made
-  std::vector<std::size_t> cuts;       // prompt positions to keep, the next one last
-  JobSummary summary;
-  Clock::time_point submitted, started, first_token, last_token;
-  // Of the step that has just run.
-  bool was_in_prompt = false;
-  std::size_t computed_before = 0;
-  std::size_t generated_before = 0;
-
-  bool ended() const { return !sequence || sequence->finished(); }
-  bool has_new_token() const { return sequence->generated().size() > generated_before; }
-
-  // Prompt tokens up to the next place where a step must end.
-  std::size_t readable_tokens() const {
-    const std::size_t end = cuts.empty() ? sequence->request().prompt.size() : cuts.back();
-    return end - sequence->computed();
-  }
-
-  void stop() {
-    if (!ended()) sequence->stop();
-  }
-
-  void fail_with_current_exception() {
-    if (!summary.failure) summary.failure = std::current_exception();
-    stop();
-  }
-};
-
 struct Scheduler::Turn {
+  Clock::time_point begun;
   std::unordered_set<JobId> cancelled;
   std::vector<WaitingJob> ended;  // cancelled before they began
   std::vector<WaitingJob> admitted;
+  std::vector<PrefixRestorer::Restored> restored;
 };
 
 Scheduler::Scheduler(const Engine& engine, const K3Config& config, SchedulerOptions options,
@@ -90,6 +58,14 @@ Scheduler::Scheduler(const Engine& engine, const K3Config& config, SchedulerOpti
     : engine_(engine), config_(config), options_(options), cache_(cache) {
   check_options();
   statistics_.memory_bytes = options_.memory_bytes;
+  if (cache_) {
+    restorer_ = std::make_unique<PrefixRestorer>(
+        [this](const GenerationRequest& request) { return cache_->find(request); },
+        [this] {
+          const std::scoped_lock lock(mutex_);
+          wake_up();
+        });
+  }
   thread_ = std::thread([this] { work(); });
 }
 
@@ -97,8 +73,8 @@ Scheduler::~Scheduler() {
   {
     const std::scoped_lock lock(mutex_);
     draining_ = stopping_ = true;
+    wake_up();
   }
-  wake_.notify_all();
   thread_.join();
 }
 
@@ -151,7 +127,7 @@ std::variant<JobId, Refusal> Scheduler::submit(Job job) {
   const JobId id = next_id_++;
   queue_.push({.id = id, .job = std::move(job), .bytes = bytes, .since = Clock::now()});
   alive_.insert(id);
-  wake_.notify_all();
+  wake_up();
   return id;
 }
 
@@ -159,6 +135,12 @@ void Scheduler::cancel(JobId id) {
   const std::scoped_lock lock(mutex_);
   if (!alive_.contains(id)) return;
   cancelled_.insert(id);
+  wake_up();
+}
+
+// Under the lock.
+void Scheduler::wake_up() {
+  news_ = true;
   wake_.notify_all();
 }
 
@@ -176,6 +158,7 @@ SchedulerStatistics Scheduler::statistics() const {
   const std::scoped_lock lock(mutex_);
   SchedulerStatistics statistics = statistics_;
   statistics.waiting = queue_.size();
+  for (const auto& [id, progress] : prompts_) statistics.prompts.push_back(progress);
   const auto now = Clock::now();
   statistics.prompt_tokens_a_second = prompt_rate_.rate(now);
   statistics.generated_tokens_a_second = generated_rate_.rate(now);
@@ -191,22 +174,40 @@ void Scheduler::work() {
       running->summary.cancelled = true;
       running->stop();
     }
+    for (PrefixRestorer::Restored& restored : turn.restored) take_restored(std::move(restored));
     for (WaitingJob& waiting : turn.admitted) start(std::move(waiting));
     finish_ended();
     run_step();
     finish_ended();
+    const std::scoped_lock lock(mutex_);
+    statistics_.busy_seconds += seconds_between(turn.begun, Clock::now());
   }
+}
+
+bool Scheduler::nobody_can_step() const {
+  return std::ranges::all_of(running_, [](const auto& running) { return running->restoring; });
+}
+
+// Under the lock.
+bool Scheduler::can_admit() const {
+  const WaitingJob* next = queue_.next();
+  return next != nullptr && statistics_.running < options_.most_running &&
+         next->bytes <= options_.memory_bytes - statistics_.reserved_bytes;
 }
 
 // Sleeps while there is nothing to do. False: the scheduler ends, and nobody is left.
 bool Scheduler::next_turn(Turn& turn) {
   turn = {};
   std::unique_lock lock(mutex_);
-  if (running_.empty()) wake_.wait(lock, [&] { return stopping_ || queue_.size() > 0; });
+  const auto has_work = [&] { return news_ || can_admit() || (stopping_ && alive_.empty()); };
+  if (nobody_can_step()) wake_.wait(lock, has_work);
+  turn.begun = Clock::now();
+  news_ = false;
   if (stopping_ && alive_.empty()) return false;
   if (stopping_) cancelled_ = alive_;
   turn.cancelled = std::exchange(cancelled_, {});
   turn.ended = queue_.take(turn.cancelled);
+  if (restorer_) turn.restored = restorer_->take();
   admit(turn);
   return true;
 }
@@ -214,12 +215,12 @@ bool Scheduler::next_turn(Turn& turn) {
 // Under the lock. In the queue's order without exception: a job that must wait for much memory would
 // otherwise be overtaken for ever.
 void Scheduler::admit(Turn& turn) {
-  while (const WaitingJob* next = queue_.next()) {
-    if (statistics_.running == options_.most_running) return;
-    if (next->bytes > options_.memory_bytes - statistics_.reserved_bytes) return;
-    statistics_.reserved_bytes += next->bytes;
+  while (can_admit()) {
+    WaitingJob admitted = queue_.pop();
+    statistics_.reserved_bytes += admitted.bytes;
     ++statistics_.running;
-    turn.admitted.push_back(queue_.pop());
+    prompts_[admitted.id] = {.done = 0, .total = admitted.job.request.prompt.size(), .restoring = false};
+    turn.admitted.push_back(std::move(admitted));
   }
 }
 
@@ -247,48 +248,85 @@ void Scheduler::start(WaitingJob waiting) {
   running.summary.prompt_tokens = job.request.prompt.size();
   running.summary.waiting_seconds = seconds_between(running.submitted, running.started);
   try {
-    running.sequence = std::make_unique<Sequence>(config_, std::move(job.request));
-    begin_prompt(running);
-    running.listener->on_started(running.summary.cached_tokens);
+    running.sequence = std::make_shared<Sequence>(config_, std::move(job.request));
+    if (cache_ && cache_->knows_prefix(running.sequence->request())) {
+      running.restoring = true;
+      restorer_->begin(running.id, running.sequence);
+      const std::scoped_lock lock(mutex_);
+      prompts_[running.id].restoring = true;
+    } else {
+      begin_prompt(running, std::nullopt);
+    }
+  } catch (...) {
+    running.fail_with_current_exception();
+  }
+}
+
+// Nothing, if the job has ended meanwhile.
+void Scheduler::take_restored(PrefixRestorer::Restored restored) {
+  const auto place =
+      std::ranges::find(running_, restored.id, [](const auto& running) { return running->id; });
+  if (place == running_.end() || (*place)->ended()) return;
+  Running& running = **place;
+  running.restoring = false;
+  try {
+    if (restored.failure) std::rethrow_exception(restored.failure);
+    begin_prompt(running, std::move(restored.state));
   } catch (...) {
     running.fail_with_current_exception();
   }
 }
 
 // Behind the longest prefix that is known already.
-void Scheduler::begin_prompt(Running& running) {
+void Scheduler::begin_prompt(Running& running, std::optional<SequenceState> known) {
   Sequence& sequence = *running.sequence;
-  if (!cache_) {
-    running.cuts.clear();
-    return;
+  if (known) {
+    running.summary.cached_tokens = known->position;
+    sequence.resume(std::move(*known));
   }
-  if (std::optional<SequenceState> state = cache_->find(sequence.request())) {
-    running.summary.cached_tokens = state->position;
-    sequence.resume(std::move(*state));
+  {
     const std::scoped_lock lock(mutex_);
     queue_.give_back(running.client, running.summary.cached_tokens);
+    prompts_[running.id].done = sequence.computed();
+    prompts_[running.id].restoring = false;
   }
+  if (cache_) {
+    drop_useless_cuts(*cache_, running);
+  } else {
+    running.cuts.clear();
+  }
+  running.listener->on_started(running.summary.cached_tokens);
+}
+
+// Leaves those in front of the prompt's reading, the next one last, whose state is not kept yet.
+void Scheduler::drop_useless_cuts(const PrefixCache& cache, Running& running) {
+  const Sequence& sequence = *running.sequence;
   std::vector<std::size_t>& cuts = running.cuts;
   std::ranges::sort(cuts, std::greater<>());
   cuts.erase(std::unique(cuts.begin(), cuts.end()), cuts.end());
   std::erase_if(cuts, [&](std::size_t cut) {
     return cut <= sequence.computed() || cut > sequence.request().prompt.size() ||
-           cache_->contains(sequence.request(), cut);
+           cache.contains(sequence.request(), cut);
   });
 }
 
-// Prompt tokens of each running job in the next step; of a job that generates 1, its own token.
+// Prompt tokens of each running job in the next step; of a job that generates 1, its own token; 0: not in it.
 std::vector<std::size_t> Scheduler::shares_of_step() const {
   std::vector<PromptNeed> needs;
-  std::vector<std::size_t> shares(running_.size(), 1);
+  std::vector<std::size_t> shares(running_.size(), 0);
   std::vector<std::size_t> indices;
+  bool replies = false;
   for (std::size_t i = 0; i < running_.size(); ++i) {
     const Running& running = *running_[i];
-    if (!running.sequence->in_prompt()) continue;
-    needs.push_back({running.client, running.priority, running.readable_tokens()});
-    indices.push_back(i);
+    if (running.restoring) continue;
+    if (running.sequence->in_prompt()) {
+      needs.push_back({running.client, running.priority, running.readable_tokens()});
+      indices.push_back(i);
+    } else {
+      shares[i] = 1;
+      replies = true;
+    }
   }
-  const bool replies = needs.size() < running_.size();
   const std::vector<std::size_t> given = share_prompt_budget(
       needs, replies ? options_.prompt_budget_beside_replies : options_.prompt_budget_alone);
   for (std::size_t i = 0; i < indices.size(); ++i) shares[indices[i]] = given[i];
@@ -296,7 +334,6 @@ std::vector<std::size_t> Scheduler::shares_of_step() const {
 }
 
 void Scheduler::run_step() {
-  if (running_.empty()) return;
   std::vector<Running*> stepped;
   std::vector<Sequence*> sequences;
   std::vector<std::size_t> tokens;
@@ -311,28 +348,35 @@ void Scheduler::run_step() {
     sequences.push_back(running.sequence.get());
     tokens.push_back(shares[i]);
   }
+  if (stepped.empty()) return;
+  const auto begin = Clock::now();
   try {
     engine_.step(sequences, tokens);
   } catch (...) {  // each of the sequences knows of it
     log_warning("a step of {} sequences failed: {}", sequences.size(), words_of(std::current_exception()));
   }
-  account(stepped);
+  account(stepped, seconds_between(begin, Clock::now()));
   for (Running* running : stepped) tell_progress(*running);
 }
 
-void Scheduler::account(std::span<Running* const> stepped) {
+void Scheduler::account(std::span<Running* const> stepped, double model_seconds) {
   const auto now = Clock::now();
   std::uint64_t prompt_tokens = 0, generated = 0;
   const std::scoped_lock lock(mutex_);
   for (Running* running : stepped) {
-    if (running->was_in_prompt) prompt_tokens += running->sequence->computed() - running->computed_before;
+    if (running->was_in_prompt) {
+      prompt_tokens += running->sequence->computed() - running->computed_before;
+      prompts_[running->id].done = running->sequence->computed();
+    }
     if (!running->has_new_token()) continue;
     ++generated;
+    if (running->generated_before == 0) prompts_.erase(running->id);
     queue_.charge(running->client, 1);
     if (running->generated_before == 0) running->first_token = now;
     running->last_token = now;
   }
   ++statistics_.steps;
+  statistics_.model_seconds += model_seconds;
   statistics_.prompt_tokens += prompt_tokens;
   statistics_.generated_tokens += generated;
   prompt_rate_.add(prompt_tokens, now);
@@ -395,6 +439,7 @@ void Scheduler::finish(Running& running) {
         mean_job_seconds_ == 0 ? seconds : kOldJobs * mean_job_seconds_ + (1 - kOldJobs) * seconds;
     statistics_.reserved_bytes -= running.bytes;
     --statistics_.running;
+    prompts_.erase(running.id);
     statistics_.cached_tokens += summary.cached_tokens;
     queue_.leave(running.client);
   }

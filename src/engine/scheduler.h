@@ -9,8 +9,10 @@
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <thread>
@@ -20,11 +22,13 @@
 
 #include "engine/fair_queue.h"
 #include "engine/job.h"
+#include "engine/prefix_restorer.h"
 #include "engine/rate_meter.h"
 
 namespace perigee {
 
 class PrefixCache;
+struct RunningJob;
 
 // Why a job was not accepted. It has not been heard of: on_finished() will not be called.
 struct Refusal {
@@ -47,13 +51,23 @@ struct SchedulerOptions {
   std::size_t prompt_budget_alone = 512;
 };
 
+// Of a running job that has not generated anything yet.
+struct PromptProgress {
+  std::size_t done = 0;  // tokens that are computed or restored
+  std::size_t total = 0;
+  bool restoring = false;  // the state of a known prefix is being fetched
+};
+
 struct SchedulerStatistics {
   std::size_t running = 0;
   std::size_t waiting = 0;
-  std::uint64_t reserved_bytes = 0;  // set aside for the longest states of the running jobs
-  std::uint64_t memory_bytes = 0;    // of the options
+  std::vector<PromptProgress> prompts;  // those that are being read, oldest first
+  std::uint64_t reserved_bytes = 0;     // set aside for the longest states of the running jobs
+  std::uint64_t memory_bytes = 0;       // of the options
   // Since the scheduler began.
   std::uint64_t steps = 0;
+  double model_seconds = 0;         // inside the engine's steps
+  double busy_seconds = 0;          // from waking up for work to the end of the turn, steps included
   std::uint64_t prompt_tokens = 0;  // computed
   std::uint64_t cached_tokens = 0;  // taken from snapshots instead
   std::uint64_t generated_tokens = 0;
@@ -91,7 +105,7 @@ class Scheduler {
   SchedulerStatistics statistics() const;
 
  private:
-  struct Running;
+  using Running = RunningJob;
   struct Turn;  // what one look at the queue brings
   using Clock = std::chrono::steady_clock;
 
@@ -103,11 +117,16 @@ class Scheduler {
   void admit(Turn& turn);
   void end_waiting(WaitingJob waiting);
   void start(WaitingJob waiting);
-  void begin_prompt(Running& running);
+  void take_restored(PrefixRestorer::Restored restored);
+  void begin_prompt(Running& running, std::optional<SequenceState> known);
+  static void drop_useless_cuts(const PrefixCache& cache, Running& running);
+  bool nobody_can_step() const;
+  bool can_admit() const;
+  void wake_up();
 
   std::vector<std::size_t> shares_of_step() const;
   void run_step();
-  void account(std::span<Running* const> stepped);
+  void account(std::span<Running* const> stepped, double model_seconds);
   void tell_progress(Running& running) const;
   void keep_snapshot(const Running& running) const;
 
@@ -127,13 +146,16 @@ class Scheduler {
   std::unordered_set<JobId> alive_;      // accepted and not finished
   std::unordered_set<JobId> cancelled_;  // of those, to be ended
   JobId next_id_ = 1;
+  bool news_ = false;  // somebody asked for something since the last turn began
   bool draining_ = false;
   bool stopping_ = false;
-  SchedulerStatistics statistics_;
+  SchedulerStatistics statistics_;           // without `prompts`
+  std::map<JobId, PromptProgress> prompts_;  // of running jobs
   RateMeter prompt_rate_;
   RateMeter generated_rate_;
   double mean_job_seconds_ = 0;  // of recent jobs in the running state; 0: none has ended yet
 
+  std::unique_ptr<PrefixRestorer> restorer_;       // null without a cache
   std::vector<std::unique_ptr<Running>> running_;  // the thread's own, in order of admission
   std::thread thread_;                             // last, because it uses all the others
 };

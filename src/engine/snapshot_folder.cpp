@@ -6,7 +6,6 @@
 #include <charconv>
 #include <system_error>
 #include <utility>
-#include <vector>
 
 #include "base/error.h"
 #include "base/log.h"
@@ -136,6 +135,13 @@ void SnapshotFolder::save_later(PrefixKey key, std::shared_ptr<const Snapshot> s
 void SnapshotFolder::wait() {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [&] { return waiting_.empty(); });
+}
+
+std::vector<std::shared_ptr<const Snapshot>> SnapshotFolder::unwritten() const {
+  const std::scoped_lock lock(mutex_);
+  std::vector<std::shared_ptr<const Snapshot>> snapshots;
+  for (const Waiting& waiting : waiting_) snapshots.push_back(waiting.snapshot);
+  return snapshots;
 }
 
 SnapshotFolder::Statistics SnapshotFolder::statistics() const {

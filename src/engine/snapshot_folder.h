@@ -13,6 +13,7 @@
 #include <mutex>
 #include <optional>
 #include <thread>
+#include <vector>
 
 #include "base/lock_file.h"
 #include "engine/prefix_key.h"
@@ -45,6 +46,8 @@ class SnapshotFolder {
   void save_later(PrefixKey key, std::shared_ptr<const Snapshot> snapshot);
 
   void wait();  // until nothing waits to be written
+  // What waits or is being written, at most kMostWaiting.
+  std::vector<std::shared_ptr<const Snapshot>> unwritten() const;
   Statistics statistics() const;
 
  private:

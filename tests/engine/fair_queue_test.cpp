@@ -31,12 +31,12 @@ TEST(FairQueue, TakesTurnsBetweenClientsByWhatTheyWereServed) {
             (std::vector<JobId>{1, 5, 2, 3, 6, 4}));  // served: a 10, b 25, a 20, a 30, b 26
 }
 
-TEST(FairQueue, HigherPriorityComesFirst) {
+TEST(FairQueue, TheLowestPriorityComesFirst) {
   FairQueue queue;
   queue.push(waiting(1, "a", 1, 0));
-  queue.push(waiting(2, "a", 1, 5));
-  queue.push(waiting(3, "b", 1, -1));
-  queue.push(waiting(4, "b", 1, 5));
+  queue.push(waiting(2, "a", 1, -5));
+  queue.push(waiting(3, "b", 1, 1));
+  queue.push(waiting(4, "b", 1, -5));
   EXPECT_EQ(all_in_order(queue), (std::vector<JobId>{2, 4, 1, 3}));
 }
 
@@ -110,9 +110,9 @@ TEST(PromptBudget, SharesEquallyBetweenClientsAndPassesOnWhatIsLeft) {
             (Shares{4, 2, 6}));
 }
 
-TEST(PromptBudget, HigherPriorityTakesWhatItNeedsFirst) {
-  EXPECT_EQ(share_prompt_budget(std::vector<PromptNeed>{{"a", 0, 100}, {"b", 1, 9}}, 12), (Shares{3, 9}));
-  EXPECT_EQ(share_prompt_budget(std::vector<PromptNeed>{{"a", 0, 100}, {"b", 1, 90}}, 12), (Shares{0, 12}));
+TEST(PromptBudget, TheLowestPriorityTakesWhatItNeedsFirst) {
+  EXPECT_EQ(share_prompt_budget(std::vector<PromptNeed>{{"a", 0, 100}, {"b", -1, 9}}, 12), (Shares{3, 9}));
+  EXPECT_EQ(share_prompt_budget(std::vector<PromptNeed>{{"a", 0, 100}, {"b", -1, 90}}, 12), (Shares{0, 12}));
 }
 
 }  // namespace

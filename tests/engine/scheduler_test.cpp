@@ -352,6 +352,140 @@ TEST(Scheduler, AReplyCanBeContinuedFromItsEnd) {
   EXPECT_EQ(later->ids, generated_alone(second));
 }
 
+TEST(Scheduler, TheLowestPriorityIsServedFirst) {
+  Scheduler scheduler(engine(), config(), {.most_running = 1});
+  Gate gate;
+  std::vector<int> order;
+  const auto first = std::make_shared<JobRecorder>();
+  std::promise<void> started;
+  first->when_started = [&] {
+    started.set_value();
+    gate.wait();
+  };
+  accepted(scheduler.submit(job(request(4, 1, 1), first)));
+  started.get_future().wait();
+  Recorders others;
+  for (const int priority : {0, 7, -3, 2}) {
+    others.push_back(std::make_shared<JobRecorder>());
+    others.back()->when_started = [&order, priority] { order.push_back(priority); };
+    Job one = job(request(4, 1, 1), others.back());
+    one.priority = priority;
+    accepted(scheduler.submit(std::move(one)));
+  }
+  gate.open();
+  for (const auto& recorder : others) recorder->wait();
+  EXPECT_EQ(order, (std::vector<int>{-3, 0, 2, 7}));
+}
+
+TEST(Scheduler, SaysHowFarPromptsAreRead) {
+  Scheduler scheduler(engine(), config(), {.prompt_budget_alone = 4});
+  const auto recorder = std::make_shared<JobRecorder>();
+  std::vector<std::size_t> seen;
+  recorder->when_prompt = [&](std::size_t) {
+    for (const PromptProgress& prompt : scheduler.statistics().prompts) {
+      EXPECT_EQ(prompt.total, 10u);
+      EXPECT_FALSE(prompt.restoring);
+      seen.push_back(prompt.done);
+    }
+  };
+  accepted(scheduler.submit(job(request(10, 3, 2), recorder)));
+  recorder->wait();
+  EXPECT_EQ(seen, (std::vector<std::size_t>{4, 8})) << "with the last step it has its first token";
+  EXPECT_TRUE(scheduler.statistics().prompts.empty());
+}
+
+TEST(Scheduler, CountsTheTimeOfTheModelAndItsOwn) {
+  Scheduler scheduler(engine(), config(), {});
+  const auto recorder = std::make_shared<JobRecorder>();
+  const auto begin = std::chrono::steady_clock::now();
+  accepted(scheduler.submit(job(request(20, 3, 10), recorder)));
+  recorder->wait();
+  EXPECT_TRUE(scheduler.wait_until_idle(1min));
+  const SchedulerStatistics statistics = scheduler.statistics();
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+  EXPECT_GT(statistics.model_seconds, 0);
+  EXPECT_LE(statistics.model_seconds, took.count());
+}
+
+// A cache whose find() waits, as if its file lay on a slow disk.
+class SlowCache final : public PrefixCache {
+ public:
+  using PrefixCache::PrefixCache;
+  std::optional<SequenceState> find(const GenerationRequest& from) override {
+    found.wait();
+    return PrefixCache::find(from);
+  }
+  Gate found;
+};
+
+std::size_t restoring(const Scheduler& scheduler) {
+  const std::vector<PromptProgress> prompts = scheduler.statistics().prompts;
+  return static_cast<std::size_t>(std::ranges::count_if(prompts, &PromptProgress::restoring));
+}
+
+// Keeps the state behind the first ids of `whole` in the cache.
+void keep_prefix(PrefixCache& cache, const GenerationRequest& whole, std::size_t length) {
+  Sequence sequence(config(), whole);
+  Sequence* const only = &sequence;
+  engine().step({&only, 1}, {&length, 1});
+  cache.keep(sequence);
+}
+
+TEST(Scheduler, RepliesGoOnWhileAPrefixIsRestored) {
+  SlowCache cache(config(), "mini", {.memory_bytes = 64 << 20, .folder = {}});
+  const GenerationRequest known = request(40, 3, 5);
+  const GenerationRequest other = request(9, 8, 12);
+  keep_prefix(cache, known, 30);
+  Scheduler scheduler(engine(), config(), {}, &cache);
+  const auto restored = std::make_shared<JobRecorder>();
+  accepted(scheduler.submit(job(known, restored)));
+  while (restoring(scheduler) == 0) std::this_thread::sleep_for(1ms);
+  const auto replying = std::make_shared<JobRecorder>();
+  accepted(scheduler.submit(job(other, replying)));
+  EXPECT_EQ(replying->wait().generated_tokens, 12u);
+  EXPECT_EQ(restored->started, 0);
+  EXPECT_EQ(restoring(scheduler), 1u);
+  cache.found.open();
+  EXPECT_EQ(restored->wait().cached_tokens, 30u);
+  EXPECT_EQ(restored->ids, generated_alone(known));
+  EXPECT_EQ(replying->ids, generated_alone(other));
+}
+
+TEST(Scheduler, AJobThatIsBeingRestoredCanBeCancelledAtOnce) {
+  SlowCache cache(config(), "mini", {.memory_bytes = 64 << 20, .folder = {}});
+  const GenerationRequest known = request(40, 3, 5);
+  keep_prefix(cache, known, 30);
+  Scheduler scheduler(engine(), config(), {.most_running = 2}, &cache);
+  Recorders recorders;
+  for (int i = 0; i < 3; ++i) {  // the first is being restored, the others wait for that
+    recorders.push_back(std::make_shared<JobRecorder>());
+    const JobId id = accepted(scheduler.submit(job(known, recorders.back())));
+    if (i == 1) continue;
+    scheduler.cancel(id);
+    EXPECT_TRUE(recorders.back()->wait().cancelled);
+    EXPECT_EQ(recorders.back()->started, 0);
+  }
+  cache.found.open();
+  EXPECT_FALSE(recorders[1]->wait().cancelled);
+  EXPECT_EQ(recorders[1]->ids, generated_alone(known));
+  EXPECT_TRUE(scheduler.wait_until_idle(1min));
+  EXPECT_EQ(scheduler.statistics().reserved_bytes, 0u);
+}
+
+TEST(Scheduler, EndsWhileAPrefixIsRestored) {
+  SlowCache cache(config(), "mini", {.memory_bytes = 64 << 20, .folder = {}});
+  const GenerationRequest known = request(40, 3, 5);
+  keep_prefix(cache, known, 30);
+  const auto recorder = std::make_shared<JobRecorder>();
+  {
+    Scheduler scheduler(engine(), config(), {}, &cache);
+    accepted(scheduler.submit(job(known, recorder)));
+    while (restoring(scheduler) == 0) std::this_thread::sleep_for(1ms);
+    recorder->when_finished = [&] { cache.found.open(); };
+  }
+  EXPECT_TRUE(recorder->wait().cancelled);
+}
+
 TEST(Scheduler, RefusesOptionsThatLeaveNoRoom) {
   EXPECT_ERROR(Scheduler(engine(), config(), {.most_running = 0}), ErrorCode::kUsage, "at least one job");
   EXPECT_ERROR(Scheduler(engine(), config(), {.memory_bytes = 1000}), ErrorCode::kUsage, "single sequence");
