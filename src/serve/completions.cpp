@@ -20,22 +20,20 @@ struct CompletionRequest {
   std::optional<std::size_t> logprobs;
   bool echo = false;
   StreamOptions stream;
+  int priority = 0;
 };
-
-void must_be_absent(const JsonNode& request, std::string_view key) {
-  if (find_set(request, key) != nullptr) refuse(std::string(key), "is not supported; leave it out");
-}
 
 CompletionRequest read_completion(const JsonNode& request, const ServeContext& context) {
   check_request_model(request, context.model);
   CompletionRequest completion;
   completion.stream = read_stream_options(request);
   check_one_choice(request);
-  must_be_absent(request, "suffix");
+  must_be_absent(request, "suffix", "leave it out");
   if (find_integer(request, "best_of").value_or(1) != 1) refuse("best_of", "must be 1");
   completion.echo = find_boolean(request, "echo", "").value_or(false);
   completion.sampling = read_sampling(request, context.options.vendor_contract);
   completion.stop = read_stop(request);
+  completion.priority = read_priority(request, context.options.urgent_requests);
   completion.max_tokens = read_max_tokens(request, completion.max_tokens_param);
   if (const auto logprobs = find_integer(request, "logprobs", 0, kMostLogprobs)) {
     completion.logprobs = static_cast<std::size_t>(*logprobs);
@@ -82,6 +80,7 @@ class CompletionListener final : public JobListener {
         exchange_(std::move(exchange)),
         stop_(request.stop) {
     usage_.prompt_tokens = request.prompt.size();
+    if (options_.wanted) exchange_->promise_stream(chunk_stream_promise());
     if (request.echo) text_ = replace_invalid_utf8(context.tokenizer.decode_bytes(request.prompt));
   }
 
@@ -221,6 +220,7 @@ void answer_completion(const Router& router, const ServeContext& context, const 
   job.request.sampling = std::move(completion.sampling);
   job.request.top_logprobs = completion.logprobs.value_or(0);
   job.client = router.client_of(request);
+  job.priority = completion.priority;
   submit_job(context, std::move(job), exchange);
 }
 

@@ -1,8 +1,10 @@
 // POST /v1/chat/completions, POST /v1/completions and GET /v1/models.
+#include "serve/chat_reply.h"
 #include "serve/completions.h"
 #include "serve/openai_json.h"
 #include "serve/openai_stream.h"
 #include "serve/request_fields.h"
+#include "serve/responses_routes.h"
 
 namespace perigee {
 namespace {
@@ -12,16 +14,8 @@ constexpr std::string_view kModels = "/v1/models";
 void answer_chat(const Router& router, const ServeContext& context, const HttpRequest& request,
                  const std::shared_ptr<HttpExchange>& exchange) {
   const JsonTree body = parse_body(request.body);
-  ChatRequest chat = read_chat_request(body.root(), context);
-  ReplyRequest reply = reply_request_of(chat.conversation, context.tokenizer);
-  reply.max_tokens =
-      checked_max_tokens(context, reply.prompt.ids.size(), chat.max_tokens, chat.max_tokens_param);
-  reply.stop = chat.stop;
-  reply.sampling = std::move(chat.sampling);
-  reply.sampling.filter =
-      reply_filter(context, chat.conversation, open_channel(reply.prompt.ids, context.tokenizer), chat.rules);
-  reply.top_logprobs = chat.top_logprobs;
-  reply.client = router.client_of(request);
+  const ChatRequest chat = read_chat_request(body.root(), context);
+  ReplyRequest reply = chat_reply(context, chat, router.client_of(request));
   auto sink =
       chat.stream.wanted ? chat_stream(context, chat, exchange) : chat_answer(context, chat, exchange);
   start_reply(context, std::move(reply), std::move(sink), exchange);
@@ -69,6 +63,7 @@ void add_openai_routes(Router& router, const ServeContext& context) {
                              const auto& exchange) { answer_completion(router, context, request, exchange); },
               .summary = "Goes on with a text, without any frames",
               .request_schema = completion_request_schema()});
+  add_responses_routes(router, context);
   router.add({.method = "GET",
               .path = std::string(kModels),
               .handler = [&context](const auto&, const auto& exchange) { answer_models(context, exchange); },

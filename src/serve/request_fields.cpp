@@ -127,6 +127,25 @@ std::optional<std::int64_t> find_integer(const JsonNode& object, std::string_vie
   return number;
 }
 
+const JsonNode* find_object(const JsonNode& request, std::string_view key) {
+  const JsonNode* object = find_set(request, key);
+  if (object != nullptr && !object->is(JsonKind::kObject)) {
+    refuse(std::string(key), "is {}; it must be an object", shown(*object));
+  }
+  return object;
+}
+
+std::string required_string(const JsonNode& object, std::string_view key, const std::string& param,
+                            const char* advice) {
+  auto text = find_string(object, key, param);
+  if (!text) refuse(member_param(param, key), "is missing; {}", advice);
+  return std::move(*text);
+}
+
+void must_be_absent(const JsonNode& request, std::string_view key, const char* advice) {
+  if (find_set(request, key) != nullptr) refuse(std::string(key), "is not supported; {}", advice);
+}
+
 SamplingOptions read_sampling(const JsonNode& request, bool vendor_contract) {
   if (vendor_contract) check_vendor_contract(request);
   SamplingOptions sampling;
@@ -166,6 +185,16 @@ std::vector<std::string> read_stop(const JsonNode& request, std::string_view key
     strings.push_back(stop_string(stop->items[i], fmt::format("{}[{}]", param, i)));
   }
   return strings;
+}
+
+int read_priority(const JsonNode& request, bool urgent_allowed) {
+  constexpr std::int64_t kMost = 1'000'000;
+  const std::int64_t priority = find_integer(request, "priority", -kMost, kMost).value_or(0);
+  if (priority < 0 && !urgent_allowed) {
+    refuse("priority", "is {}; below 0 is only allowed by servers that were started with --urgent-requests",
+           priority);
+  }
+  return static_cast<int>(priority);
 }
 
 std::vector<TokenId> read_ids(const JsonNode& value, const std::string& param, const Vocabulary& vocabulary) {

@@ -200,19 +200,6 @@ def test_a_seed_gives_the_same_alone_and_in_company(client):
     assert ask(3) == together[2]
 
 
-@pytest.mark.needs_route("/v1/responses")  # they came together
-def test_gives_several_answers(client):
-    request = {"model": "nano", "messages": user("Hello."), "reasoning_effort": "none", "seed": 4, "max_tokens": 30}
-    answer = client.chat.completions.create(**request, n=3)
-    assert [choice.index for choice in answer.choices] == [0, 1, 2]
-    assert all(choice.message.content for choice in answer.choices)
-    contents = {0: "", 1: "", 2: ""}
-    for chunk in client.chat.completions.create(**request, n=3, stream=True):
-        for choice in chunk.choices:
-            contents[choice.index] += choice.delta.content or ""
-    assert list(contents.values()) == [choice.message.content for choice in answer.choices]
-
-
 def test_completes_a_text(client):
     answer = client.completions.create(model="nano", prompt="One, two", max_tokens=8, temperature=0, logprobs=2)
     assert answer.usage.completion_tokens == 8 and answer.choices[0].finish_reason == "length"
@@ -236,6 +223,7 @@ BAD_REQUESTS = {
         "response_format",
     ),
     "more tokens than the context has": ({"messages": ADDITION, "max_tokens": 100000}, "max_tokens"),
+    "several answers at once": ({"messages": ADDITION, "n": 2}, "n"),
 }
 
 

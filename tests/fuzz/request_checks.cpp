@@ -16,16 +16,21 @@ void must_hold(bool condition) {
   if (!condition) std::abort();
 }
 
-constexpr std::array<const char*, 4> kPaths = {"/v1/chat/completions", "/v1/completions", "/tokenize",
-                                               "/detokenize"};
+constexpr std::array kPaths = {"/v1/chat/completions", "/v1/completions",           "/v1/responses",
+                               "/v1/messages",         "/v1/messages/count_tokens", "/tokenize",
+                               "/detokenize"};
 
 void check_answer(const test::RecordedExchange& exchange) {
   must_hold(exchange.ended && exchange.answers == 1);
   must_hold(exchange.head.status == 200 || exchange.head.status == 400 || exchange.head.status == 404);
   must_hold(exchange.streaming || is_json_value(exchange.head.body));
   if (!exchange.streaming) return;
-  must_hold(exchange.text().ends_with("data: [DONE]\n\n"));
-  for (const nlohmann::json& event : test::events_of(exchange.text())) must_hold(event.is_object());
+  const std::vector<nlohmann::json> events = test::events_of(exchange.text());
+  must_hold(!events.empty());
+  for (const nlohmann::json& event : events) must_hold(event.is_object());
+  const std::string last = events.back().value("type", "");  // of streams whose events have types
+  must_hold(last == "response.completed" || last == "response.incomplete" || last == "message_stop" ||
+            exchange.text().ends_with("data: [DONE]\n\n"));
 }
 
 }  // namespace

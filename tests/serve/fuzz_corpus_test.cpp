@@ -8,7 +8,7 @@ namespace perigee::test {
 namespace {
 
 TEST(RequestFuzzCorpus, Holds) {
-  replay_corpus("fuzz_request", fuzz::check_request_body, 19);
+  replay_corpus("fuzz_request", fuzz::check_request_body, 27);
 }
 
 }  // namespace
