@@ -337,13 +337,14 @@ TEST_F(OpenAi, DescribesExactlyItsRoutes) {
 // A field that the document names is read: a value of a wrong type is refused by its name.
 TEST_F(OpenAi, DescribesFieldsThatItReads) {
   const json document = body_of(*server.get("/openapi.json"));
-  for (const auto& [path, extra] :
-       {std::pair{kChat, std::string()}, std::pair{kCompletions, std::string(R"("prompt":"a")")}}) {
+  for (const auto& [path, valid] : {std::pair<std::string, std::string>{kChat, chat("")},
+                                    {kCompletions, R"({"prompt":"a"})"},
+                                    {"/v1/responses", R"({"input":"a"})"}}) {
     const json fields =
         document["paths"][path]["post"]["requestBody"]["content"]["application/json"]["schema"]["properties"];
     EXPECT_GE(fields.size(), 19U);
     for (const auto& [field, schema] : fields.items()) {
-      json body = path == kChat ? json::parse(chat("")) : json{{"prompt", "a"}};
+      json body = json::parse(valid);
       const bool takes_lists = schema.dump().find("array") != std::string::npos;
       body[field] = takes_lists ? json(true) : json::array({true});
       const std::string param = refused(path, body.dump())["param"];
