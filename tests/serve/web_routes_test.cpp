@@ -137,7 +137,9 @@ TEST_F(WebRoutes, AreNotFoundUnderAnyOtherName) {
 }
 
 TEST_F(WebRoutes, NeedNoKey) {
-  test::DialectFixture keyed(test::nano_tokenizer(), {.keys = {"secret"}});
+  RouterOptions options;
+  options.keys = {"secret"};
+  test::DialectFixture keyed(test::nano_tokenizer(), options);
   EXPECT_EQ(keyed.get("/")->head.status, 200);
   EXPECT_EQ(keyed.get("/web/js/main.js")->head.status, 200);
   EXPECT_EQ(keyed.get("/v1/state")->head.status, 401);
