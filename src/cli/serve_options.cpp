@@ -157,6 +157,8 @@ void add_serve_options(CLI::App& command, ServeArguments& arguments) {
       ->allow_extra_args(false);
   command.add_flag("--vendor-contract", arguments.serve.vendor_contract,
                    "Refuse what Moonshot's API refuses for K3, e.g. a temperature other than 1");
+  command.add_flag("--urgent-requests", arguments.serve.urgent_requests,
+                   "Let clients overtake all others by a priority below 0");
   add_network_options(command, arguments);
   add_access_options(command, arguments);
   add_engine_options(command, arguments);

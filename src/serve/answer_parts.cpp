@@ -26,6 +26,13 @@ HttpResponse event_stream_head() {
   return head;
 }
 
+StreamPromise event_stream_promise(std::string before_error, std::string behind_error) {
+  return {.head = event_stream_head(),
+          .heartbeat = kHeartbeat,
+          .before_error = std::move(before_error),
+          .behind_error = std::move(behind_error)};
+}
+
 std::string event_text(const Json& json) {
   return "data: " + json_text(json) + "\n\n";
 }

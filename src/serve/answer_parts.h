@@ -17,4 +17,9 @@ std::int64_t unix_seconds();
 HttpResponse event_stream_head();
 std::string event_text(const Json& json);  // "data: …\n\n"
 
+inline constexpr const char* kHeartbeat = ": keep-alive\n\n";  // a comment, which no client shows
+// Such an answer that waits in silence begins with heartbeats; `before` and `behind` make an event of an
+// error.
+StreamPromise event_stream_promise(std::string before_error, std::string behind_error);
+
 }  // namespace perigee

@@ -27,6 +27,7 @@ struct ServedModel {
 
 struct ServeOptions {
   bool vendor_contract = false;             // refuse sampling values that Moonshot refuses
+  bool urgent_requests = false;             // clients may overtake each other by a priority below 0
   std::size_t default_max_tokens = 131072;  // or what is left of the context
 };
 

@@ -10,24 +10,36 @@ void QueuedExchange::wake_locked() const {
 
 void QueuedExchange::respond(HttpResponse response) {
   const std::lock_guard lock(mutex_);
-  if (streaming_ || ended_ || lost_) return;
-  pending_.head = std::move(response);
+  if (ended_ || lost_ || (streaming_ && !begun_early_)) return;
+  if (begun_early_) {
+    pending_.text += promise_->before_error + response.body + promise_->behind_error;
+  } else {
+    pending_.head = std::move(response);
+  }
   pending_.ended = ended_ = true;
+  wake_locked();
+}
+
+void QueuedExchange::promise_stream(StreamPromise promise) {
+  const std::lock_guard lock(mutex_);
+  if (streaming_ || ended_ || lost_) return;
+  promise_ = std::move(promise);
   wake_locked();
 }
 
 void QueuedExchange::start_stream(HttpResponse head, std::string heartbeat) {
   const std::lock_guard lock(mutex_);
-  if (streaming_ || ended_ || lost_) return;
-  streaming_ = pending_.streaming = true;
-  pending_.head = std::move(head);
+  if (ended_ || lost_ || (streaming_ && !begun_early_)) return;
+  if (!begun_early_) pending_.head = std::move(head);
+  begun_early_ = false;
+  streaming_ = true;
   heartbeat_ = std::move(heartbeat);
   wake_locked();
 }
 
 bool QueuedExchange::write(std::string text) {
   const std::lock_guard lock(mutex_);
-  if (!streaming_ || ended_ || lost_) return false;
+  if (!streaming_ || begun_early_ || ended_ || lost_) return false;
   if (pending_.text.size() + text.size() > most_bytes_) {
     lost_ = true;  // the transport closes the connection and calls close()
     wake_locked();
@@ -64,9 +76,20 @@ QueuedExchange::Output QueuedExchange::take() {
   return output;
 }
 
-std::string QueuedExchange::heartbeat() const {
+bool QueuedExchange::wants_heartbeats() const {
   const std::lock_guard lock(mutex_);
-  return heartbeat_;
+  return streaming_ || promise_;
+}
+
+void QueuedExchange::note_silence() {
+  const std::lock_guard lock(mutex_);
+  if (ended_ || lost_ || !pending_.empty()) return;
+  if (!streaming_ && promise_) {
+    begun_early_ = streaming_ = true;
+    pending_.head = promise_->head;
+    heartbeat_ = promise_->heartbeat;
+  }
+  if (streaming_) pending_.text = heartbeat_;
 }
 
 bool QueuedExchange::lost() const {

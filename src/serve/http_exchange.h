@@ -20,6 +20,7 @@ class QueuedExchange final : public HttpExchange {
       : wake_(std::move(wake)), most_bytes_(most_bytes) {}
 
   void respond(HttpResponse response) override;
+  void promise_stream(StreamPromise promise) override;
   void start_stream(HttpResponse head, std::string heartbeat) override;
   bool write(std::string text) override;
   void finish() override;
@@ -34,7 +35,9 @@ class QueuedExchange final : public HttpExchange {
     bool empty() const { return !head && text.empty() && !ended; }
   };
   Output take();
-  std::string heartbeat() const;
+  bool wants_heartbeats() const;  // streams, or has promised to
+  // Nothing was taken for a while: a heartbeat is due, and with it the head of a promised stream.
+  void note_silence();
   bool lost() const;  // closed, or to be closed because the client does not read
   // The transport is through with it; the client has left, unless the exchange has ended.
   void close();
@@ -47,8 +50,10 @@ class QueuedExchange final : public HttpExchange {
   std::function<void()> gone_;
   Output pending_;
   std::string heartbeat_;
+  std::optional<StreamPromise> promise_;
   const std::size_t most_bytes_;
   bool streaming_ = false;
+  bool begun_early_ = false;  // by the promise, and start_stream() has not been called yet
   bool ended_ = false;
   bool lost_ = false;
 };

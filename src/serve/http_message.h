@@ -42,6 +42,15 @@ struct HttpResponse {
   std::string body;
 };
 
+// What an answer will be once there is something to say, for a client that must not be left in silence till
+// then.
+struct StreamPromise {
+  HttpResponse head;
+  std::string heartbeat;
+  // A whole answer, which then is an error, becomes the stream's last event: its body between these.
+  std::string before_error, behind_error;
+};
+
 // One request being answered: either whole, by respond(), or as a stream, by start_stream(), write() and
 // finish(). All methods may be called from any thread and never wait for the network. What is called after
 // the end, or for a client that has left, does nothing.
@@ -50,6 +59,11 @@ class HttpExchange {
   virtual ~HttpExchange() = default;
 
   virtual void respond(HttpResponse response) = 0;
+
+  // The answer will be a stream unless it is an error. If it does not begin for a while (a queue, a prefix
+  // that is restored), the transport begins it and writes heartbeats; the head of start_stream() comes too
+  // late then. Transports without time need not do anything.
+  virtual void promise_stream(StreamPromise promise) { static_cast<void>(promise); }
 
   // Begins a stream; `head`'s body is ignored. Whenever nothing was written for a while, the transport writes
   // `heartbeat`, so that proxies and clients see that the work goes on.

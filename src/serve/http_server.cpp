@@ -291,26 +291,23 @@ class Connection final : public ConnectionBase, public std::enable_shared_from_t
 
   // Carries output until the exchange has ended; false: the client has left or was given up.
   awaitable<bool> pass_on(WireOptions wire) {
-    bool streaming = false;
     while (true) {
-      QueuedExchange::Output output = exchange_->take();
+      const QueuedExchange::Output output = exchange_->take();
       if (exchange_->lost()) co_return false;
-      if (output.empty() && !co_await wait_for_output(streaming)) {
-        output.streaming = true;
-        output.text = exchange_->heartbeat();
+      if (output.empty()) {
+        if (!co_await wait_for_output()) exchange_->note_silence();
+        continue;
       }
-      if (output.empty()) continue;
-      streaming = output.streaming;
       const std::string bytes = wire_bytes(output, wire);
       if (!co_await write_all(bytes)) co_return false;
       if (output.ended) co_return true;
     }
   }
 
-  // True: woken. False: a stream was silent for so long that it needs a heartbeat.
-  awaitable<bool> wait_for_output(bool streaming) {
+  // True: woken. False: a client that expects a stream has heard nothing for as long as a heartbeat takes.
+  awaitable<bool> wait_for_output() {
     error_code error;
-    if (streaming) {
+    if (exchange_->wants_heartbeats()) {
       timer_.expires_after(shared_.options.heartbeat);
     } else {
       timer_.expires_at(Timer::time_point::max());

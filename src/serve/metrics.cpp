@@ -49,8 +49,8 @@ struct ServerMetrics::Families {
   }
 
   // Counters of the scheduler are kept there; here they only move on to what it says.
-  static void advance(Counter& counter, std::uint64_t to) {
-    const double missing = static_cast<double>(to) - counter.Value();
+  static void advance(Counter& counter, double to) {
+    const double missing = to - counter.Value();
     if (missing > 0) counter.Increment(missing);
   }
 
@@ -80,6 +80,9 @@ struct ServerMetrics::Families {
 
   Counter& refused = counter("perigee_requests_refused_total", "Requests that found the queue full");
   Counter& steps = counter("perigee_engine_steps_total", "Steps of the engine");
+  Counter& model_seconds = counter("perigee_engine_model_seconds_total", "Time inside the engine's steps");
+  Counter& busy_seconds =
+      counter("perigee_engine_busy_seconds_total", "Time in which the scheduler had work, steps included");
   Counter& left = counter("perigee_clients_left_total", "Clients that left before their answer was complete");
   Gauge& connections = gauge("perigee_connections", "Open connections");
   Gauge& snapshot_bytes = gauge("perigee_prefix_memory_bytes", "Snapshots in memory");
@@ -136,13 +139,16 @@ std::string ServerMetrics::text(const ServiceState& state) const {
   families.memory.Set(jobs.memory_bytes == 0 ? 0
                                              : static_cast<double>(jobs.reserved_bytes) /
                                                    static_cast<double>(jobs.memory_bytes));
-  families.snapshot_bytes.Set(static_cast<double>(state.prefixes.memory_bytes));
-  Families::advance(families.prompt, jobs.prompt_tokens + jobs.cached_tokens);
-  Families::advance(families.queries, jobs.prompt_tokens + jobs.cached_tokens);
-  Families::advance(families.hits, jobs.cached_tokens);
-  Families::advance(families.generated, jobs.generated_tokens);
-  Families::advance(families.refused, jobs.jobs_refused);
-  Families::advance(families.steps, jobs.steps);
+  families.snapshot_bytes.Set(
+      static_cast<double>(state.prefixes.memory_bytes + state.prefixes.unwritten_bytes));
+  Families::advance(families.prompt, static_cast<double>(jobs.prompt_tokens + jobs.cached_tokens));
+  Families::advance(families.queries, static_cast<double>(jobs.prompt_tokens + jobs.cached_tokens));
+  Families::advance(families.hits, static_cast<double>(jobs.cached_tokens));
+  Families::advance(families.generated, static_cast<double>(jobs.generated_tokens));
+  Families::advance(families.refused, static_cast<double>(jobs.jobs_refused));
+  Families::advance(families.steps, static_cast<double>(jobs.steps));
+  Families::advance(families.model_seconds, jobs.model_seconds);
+  Families::advance(families.busy_seconds, jobs.busy_seconds);
   return prometheus::TextSerializer().Serialize(families.registry.Collect());
 }
 

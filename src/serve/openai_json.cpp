@@ -57,6 +57,10 @@ Json logprob_json(const SampledToken& token, const Vocabulary& vocabulary) {
   return json;
 }
 
+StreamPromise chunk_stream_promise() {
+  return event_stream_promise("data: ", std::string("\n\n") + kLastEvent);
+}
+
 void add_usage_headers(HttpHeaders& headers, const ReplyUsage& usage) {
   headers.add("X-Msh-Usage-Prompt-Tokens", std::to_string(usage.prompt_tokens));
   headers.add("X-Msh-Usage-Cached-Tokens", std::to_string(usage.cached_tokens));

@@ -26,6 +26,7 @@ double finite_logprob(float log_probability);
 void add_usage_headers(HttpHeaders& headers, const ReplyUsage& usage);
 
 inline constexpr const char* kLastEvent = "data: [DONE]\n\n";
-inline constexpr const char* kHeartbeat = ": keep-alive\n\n";
+// That of an answer whose events are chunks.
+StreamPromise chunk_stream_promise();
 
 }  // namespace perigee

@@ -54,6 +54,7 @@ ChatRequest read_chat_request(const JsonNode& request, const ServeContext& conte
   chat.stop = read_stop(request);
   chat.max_tokens = read_max_tokens(request, chat.max_tokens_param);
   read_logprobs(request, chat);
+  chat.priority = read_priority(request, context.options.urgent_requests);
   chat.rules.one_call = !find_boolean(request, "parallel_tool_calls", "").value_or(true);
   chat.rules.strict_response = wants_strict(request);
   ConversationRules rules;

@@ -27,6 +27,7 @@ struct ChatRequest {
   std::string max_tokens_param;  // the field that said it
   bool logprobs = false;
   std::size_t top_logprobs = 0;
+  int priority = 0;  // lower ones are served first
   StreamOptions stream;
   RuleWishes rules;
 };

@@ -12,7 +12,9 @@ class ChatStream final : public ReplySink {
         model_(context.model.names.front()),
         options_(request.stream),
         logprobs_(request.logprobs),
-        exchange_(std::move(exchange)) {}
+        exchange_(std::move(exchange)) {
+    exchange_->promise_stream(chunk_stream_promise());
+  }
 
   void started(const ReplyUsage& usage) override {
     streaming_ = true;

@@ -92,6 +92,7 @@ Job job_of(ReplyRequest request, std::shared_ptr<JobListener> listener) {
   job.request.max_tokens = request.max_tokens;
   job.request.top_logprobs = request.top_logprobs;
   job.client = std::move(request.client);
+  job.priority = request.priority;
   job.snapshot_positions = std::move(request.snapshot_positions);
   job.snapshot_end = true;
   job.listener = std::move(listener);

@@ -50,6 +50,7 @@ struct ReplyRequest {
   std::size_t max_tokens = 0;
   std::size_t top_logprobs = 0;
   std::string client;  // for fairness
+  int priority = 0;    // lower ones are served first
 };
 
 // Fills what follows from the conversation alone: prompt, tools, calls, snapshot positions.

@@ -60,6 +60,10 @@ class MarkedExchange final : public HttpExchange {
       : inner_(std::move(inner)), added_(std::move(added)), on_answer_(std::move(on_answer)) {}
 
   void respond(HttpResponse response) override { inner_->respond(marked(std::move(response))); }
+  void promise_stream(StreamPromise promise) override {
+    add_headers(promise.head);
+    inner_->promise_stream(std::move(promise));
+  }
   void start_stream(HttpResponse head, std::string heartbeat) override {
     inner_->start_stream(marked(std::move(head)), std::move(heartbeat));
   }
@@ -73,8 +77,12 @@ class MarkedExchange final : public HttpExchange {
   }
 
  private:
-  HttpResponse marked(HttpResponse response) const {
+  void add_headers(HttpResponse& response) const {
     for (const auto& [name, value] : added_.fields()) response.headers.add(name, value);
+  }
+
+  HttpResponse marked(HttpResponse response) const {
+    add_headers(response);
     if (on_answer_ && !gone_->load()) on_answer_(response.status);  // nobody gets the others
     return response;
   }

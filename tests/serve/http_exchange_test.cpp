@@ -41,7 +41,67 @@ TEST(QueuedExchange, JoinsWhatWaits) {
   EXPECT_EQ(output.text, "c");
   EXPECT_TRUE(output.ended);
   EXPECT_TRUE(output.streaming);
-  EXPECT_EQ(exchange.heartbeat(), "beat");
+  exchange.note_silence();
+  EXPECT_TRUE(exchange.take().empty()) << "behind the end there is no heartbeat";
+}
+
+StreamPromise promise() {
+  return {.head = with_body("early"), .heartbeat = "beat", .before_error = "<", .behind_error = ">"};
+}
+
+TEST(QueuedExchange, HasAHeartbeatForASilentStream) {
+  QueuedExchange exchange([] {}, 100);
+  EXPECT_FALSE(exchange.wants_heartbeats());
+  exchange.note_silence();
+  EXPECT_TRUE(exchange.take().empty()) << "whether it will be a stream is not known yet";
+  exchange.start_stream({}, "beat");
+  exchange.take();
+  EXPECT_TRUE(exchange.wants_heartbeats());
+  exchange.note_silence();
+  EXPECT_EQ(exchange.take().text, "beat");
+  exchange.write("a");
+  exchange.note_silence();
+  EXPECT_EQ(exchange.take().text, "a");
+}
+
+TEST(QueuedExchange, BeginsAPromisedStreamWhenItIsSilentForTooLong) {
+  QueuedExchange exchange([] {}, 100);
+  exchange.promise_stream(promise());
+  EXPECT_TRUE(exchange.wants_heartbeats());
+  exchange.note_silence();
+  QueuedExchange::Output output = exchange.take();
+  EXPECT_EQ(output.head->body, "early");
+  EXPECT_TRUE(output.streaming);
+  EXPECT_EQ(output.text, "beat");
+  EXPECT_FALSE(exchange.write("too soon"));
+  exchange.start_stream(with_body("late"), "other");
+  EXPECT_TRUE(exchange.write("word"));
+  output = exchange.take();
+  EXPECT_FALSE(output.head.has_value());
+  EXPECT_EQ(output.text, "word");
+  exchange.note_silence();
+  EXPECT_EQ(exchange.take().text, "other");
+}
+
+TEST(QueuedExchange, AnErrorOfAStreamThatBeganEarlyIsItsLastEvent) {
+  QueuedExchange exchange([] {}, 100);
+  exchange.promise_stream(promise());
+  exchange.note_silence();
+  exchange.take();
+  exchange.respond(with_body("sorry"));
+  const QueuedExchange::Output output = exchange.take();
+  EXPECT_FALSE(output.head.has_value());
+  EXPECT_EQ(output.text, "<sorry>");
+  EXPECT_TRUE(output.ended);
+}
+
+TEST(QueuedExchange, APromiseDoesNotKeepFromAnsweringAtOnce) {
+  QueuedExchange exchange([] {}, 100);
+  exchange.promise_stream(promise());
+  exchange.respond(with_body("sorry"));
+  const QueuedExchange::Output output = exchange.take();
+  EXPECT_EQ(output.head->body, "sorry");
+  EXPECT_FALSE(output.streaming);
 }
 
 TEST(QueuedExchange, GivesUpAClientThatDoesNotRead) {

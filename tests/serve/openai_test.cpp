@@ -319,6 +319,23 @@ TEST_F(OpenAi, TokenizesAndBack) {
   EXPECT_EQ(refused("/detokenize", R"({"tokens":[99999999]})")["param"], "tokens");
 }
 
+TEST_F(OpenAi, PassesThePriorityOn) {
+  server.post(kChat, chat(R"("priority":7)"));
+  server.post(kCompletions, R"({"prompt":"Hi","priority":3})");
+  server.post(kChat, chat(""));
+  EXPECT_EQ(server.service.jobs.at(0).priority, 7);
+  EXPECT_EQ(server.service.jobs.at(1).priority, 3);
+  EXPECT_EQ(server.service.jobs.at(2).priority, 0);
+}
+
+TEST_F(OpenAi, LetsNobodyOvertakeUnlessThatIsAllowed) {
+  const std::string urgent = chat(R"("priority":-1)");
+  EXPECT_EQ(refused(kChat, urgent)["param"], "priority");
+  server.context.options.urgent_requests = true;
+  EXPECT_EQ(server.post(kChat, urgent)->head.status, 200);
+  EXPECT_EQ(server.service.jobs.at(0).priority, -1);
+}
+
 TEST_F(OpenAi, DescribesExactlyItsRoutes) {
   const json document = body_of(*server.get("/openapi.json"));
   std::size_t operations = 0;
@@ -363,6 +380,8 @@ TEST_F(OpenAi, ShowsMetricsAndState) {
   EXPECT_THAT(metrics, HasSubstr("vllm:time_to_first_token_seconds_count{model_name=\"kimi-k3\"} 1"));
   const json state = body_of(*server.get("/v1/state"));
   EXPECT_EQ(state["model"], "kimi-k3");
+  EXPECT_EQ(state["prompts"], json::array());
+  EXPECT_EQ(state["steps"]["count"], 0);
   EXPECT_EQ(state["jobs"]["running"], 0);
   EXPECT_EQ(body_of(*server.get("/health"))["status"], "ok");
 }

@@ -56,6 +56,12 @@ void PlainClient::leave() {
   descriptor_ = -1;
 }
 
+void PlainClient::break_off() {
+  const linger at_once{.l_onoff = 1, .l_linger = 0};
+  ::setsockopt(descriptor_, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
+  leave();
+}
+
 void PlainClient::send(const std::string& bytes) {
   for (std::size_t at = 0; at < bytes.size();) {
     const ssize_t sent = ::send(descriptor_, bytes.data() + at, bytes.size() - at, MSG_NOSIGNAL);

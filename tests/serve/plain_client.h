@@ -23,7 +23,8 @@ class PlainClient {
   PlainAnswer read_answer();
   std::string read_until(const std::string& mark);  // all up to and with it; what came if the end came first
   bool read_end();                                  // nothing more comes, the connection is closed
-  void leave();                                     // closes at once
+  void leave();
+  void break_off();  // as a client that crashed: the connection is reset // closes at once
 
  private:
   bool read_more();
