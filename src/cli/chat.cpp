@@ -15,8 +15,10 @@
 #include "cli/choice.h"
 #include "cli/command.h"
 #include "cli/demo_tools.h"
+#include "cli/machine_cache.h"
 #include "cli/reply_printer.h"
 #include "cli/signals.h"
+#include "cli/streaming_status.h"
 #include "cli/token_view.h"
 
 namespace perigee {
@@ -90,6 +92,7 @@ class Chat {
   Chat(const ChatArguments& arguments, const OpenModel& model, const Tokenizer& tokenizer,
        const CancelToken& cancel)
       : arguments_(arguments),
+        model_(model),
         cancel_(cancel),
         session_(model, tokenizer, arguments.generation),
         terminal_(::isatty(STDOUT_FILENO) != 0),
@@ -114,10 +117,12 @@ class Chat {
   }
 
   const ChatArguments& arguments_;
+  const OpenModel& model_;
   const CancelToken& cancel_;
   ChatSession session_;
   bool terminal_;
   bool asks_;  // a person sits there
+  std::optional<double> disk_rate_ = known_disk_rate();
 };
 
 template <typename Value>
@@ -176,8 +181,19 @@ Reply Chat::answer() {
                         .thinking = arguments_.show_thinking.value_or(terminal_)});
   CancelToken stop;
   const InterruptScope scope(stop);
-  Reply reply = session_.answer([&](std::span<const ReplyDelta> deltas) { printer.print(deltas); }, stop);
+  std::optional<StreamingStatus> status;  // while nothing is printed yet
+  if (terminal_) status.emplace(model_.weights());
+  const auto print = [&](std::span<const ReplyDelta> deltas) {
+    status.reset();
+    printer.print(deltas);
+  };
+  Reply reply = session_.answer(print, stop);
+  status.reset();
   printer.finish();
+  if (::isatty(STDERR_FILENO) != 0) {
+    const std::string summary = decoding_summary(reply.generation, disk_rate_);
+    if (!summary.empty()) std::fputs(("(" + summary + ")\n").c_str(), stderr);
+  }
   if (asks_ && reply.generation.interrupted) tell("(stopped)\n");
   return reply;
 }

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "experts/streamed_experts.h"
 #include "text/chat_tokens.h"
 
 namespace perigee {
@@ -38,11 +39,22 @@ GenerationRequest request_for(const OpenModel& model, const Tokenizer& tokenizer
   return request;
 }
 
+// A moment, and what had been streamed by then.
+struct Mark {
+  Clock::time_point time;
+  StreamingStatistics streaming;
+};
+
+Mark mark_now(const OpenModel& model) {
+  const StreamedExperts* experts = model.weights().streamed();
+  return {Clock::now(), experts != nullptr ? experts->statistics() : StreamingStatistics()};
+}
+
 // Runs the sequence; true if it was interrupted.
 bool run_until_end(const OpenModel& model, Sequence& sequence, const GenerationListener& listener,
-                   Clock::time_point& first_token, const CancelToken& cancel) {
+                   Mark& first_token, const CancelToken& cancel) {
   const auto on_token = [&](const SampledToken& token) {
-    if (sequence.generated().size() == 1) first_token = Clock::now();
+    if (sequence.generated().size() == 1) first_token = mark_now(model);
     return listener.on_token(token.chosen.id);
   };
   const auto on_prompt = [&](std::size_t done, std::size_t total) {
@@ -72,10 +84,12 @@ Generation generate(const OpenModel& model, const Tokenizer& tokenizer, const Ge
   if (task.begin) sequence.resume(std::move(*task.begin));
   const std::size_t resumed = sequence.computed();
   const Clock::time_point start = Clock::now();
-  Clock::time_point first_token = start;
+  Mark first_token;
   const bool interrupted = run_until_end(model, sequence, listener, first_token, cancel);
-  const Clock::time_point end = Clock::now();
+  const Mark end = mark_now(model);
   if (sequence.generated().empty()) first_token = end;
+  std::optional<StreamingStatistics> streamed;
+  if (model.weights().streamed() != nullptr) streamed = end.streaming.since(first_token.streaming);
   return {.ids = sequence.ids(),
           .prompt_ids = sequence.request().prompt.size(),
           .resumed_ids = resumed,
@@ -84,8 +98,9 @@ Generation generate(const OpenModel& model, const Tokenizer& tokenizer, const Ge
           .ended = !interrupted && sequence.end() != GenerationEnd::kMaxTokens,
           .interrupted = interrupted,
           .logits_hash = hash.value(),
-          .prompt_seconds = seconds_between(start, first_token),
-          .token_seconds = seconds_between(first_token, end)};
+          .prompt_seconds = seconds_between(start, first_token.time),
+          .token_seconds = seconds_between(first_token.time, end.time),
+          .streamed = streamed};
 }
 
 Reply generate_reply(const OpenModel& model, const Tokenizer& tokenizer, const GenerationOptions& options,

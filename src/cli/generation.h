@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "cli/model_options.h"
+#include "experts/streaming_statistics.h"
 #include "text/reply_parser.h"
 
 namespace perigee {
@@ -45,9 +46,10 @@ struct Generation {
   std::uint64_t seed = 0;
   bool ended = false;  // by the model or the listener, not by a limit
   bool interrupted = false;
-  std::uint64_t logits_hash = 0;  // XXH3-64 of the float32 logits of every token, in order
-  double prompt_seconds = 0;      // until the first token
-  double token_seconds = 0;       // from the first token to the last
+  std::uint64_t logits_hash = 0;                     // XXH3-64 of the float32 logits of every token, in order
+  double prompt_seconds = 0;                         // until the first token
+  double token_seconds = 0;                          // from the first token to the last
+  std::optional<StreamingStatistics> streamed = {};  // from the first token to the last, if experts are
 
   std::size_t generated() const { return ids.size() - prompt_ids; }
   double tokens_per_second() const;

@@ -7,6 +7,7 @@
 
 #include "base/disk_rate.h"
 #include "base/log.h"
+#include "base/error.h"
 #include "base/memory.h"
 #include "base/progress.h"
 #include "cli/machine_cache.h"
@@ -148,6 +149,13 @@ void add_running_options(CLI::App& command, CLI::Option* plan, RunningOptions& o
   of_plan(command.add_option("--ram", options.ram_bytes, "Memory to plan for, e.g. 64G [what is available]")
               ->transform(CLI::AsSizeValue(true))
               ->type_name("SIZE"));
+  of_plan(
+      command
+          .add_option("--vram", options.vram_bytes,
+                      "Memory of GPUs; 0 is all there is to plan with, because everything is computed on the "
+                      "processor")
+          ->transform(CLI::AsSizeValue(true))
+          ->type_name("SIZE"));
   const auto add_number = [&](const char* name, auto& value, const char* help, std::uint64_t most) {
     of_plan(command.add_option(name, value, help)
                 ->capture_default_str()
@@ -172,6 +180,12 @@ void add_running_options(CLI::App& command, CLI::Option* plan, RunningOptions& o
 RunningView plan_running(const std::filesystem::path& folder, const ModelSizes& sizes,
                          const RunningOptions& options, std::optional<double> drive_rate, bool may_measure,
                          const CancelToken& cancel) {
+  if (options.vram_bytes > 0) {
+    fail(ErrorCode::kUsage,
+         "--vram {} cannot be planned with: this program computes on the processor, so a GPU would hold "
+         "nothing; leave it out, or give 0",
+         format_bytes(options.vram_bytes));
+  }
   RunningView view;
   view.sizes = sizes;
   view.request = options.request;

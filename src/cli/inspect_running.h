@@ -15,7 +15,8 @@
 namespace perigee {
 
 struct RunningOptions {
-  std::uint64_t ram_bytes = 0;  // 0: what is available
+  std::uint64_t ram_bytes = 0;   // 0: what is available
+  std::uint64_t vram_bytes = 0;  // of GPUs: nothing computes there
   RunRequest request;
   unsigned drives = 1;
   std::filesystem::path trace;

@@ -1,5 +1,6 @@
 #include "cli/machine_cache.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <system_error>
 
@@ -42,6 +43,16 @@ std::optional<MachineRates> load_machine_rates(const fs::path& file) {
   std::error_code ignored;
   if (file.empty() || !fs::exists(file, ignored)) return std::nullopt;
   return parse_machine_rates(read_small_file(file, kMostBytes), file.string());
+}
+
+std::optional<double> known_disk_rate() {
+  try {
+    const std::optional<MachineRates> rates = load_machine_rates(rates_file({}));
+    if (!rates || rates->drive.depths.empty()) return std::nullopt;
+    return std::ranges::max(rates->drive.depths, {}, &DepthRate::bytes_per_second).bytes_per_second;
+  } catch (const Error&) {
+    return std::nullopt;
+  }
 }
 
 void keep_machine_rates(const MachineRates& rates, const fs::path& file) {

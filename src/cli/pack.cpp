@@ -228,15 +228,23 @@ void register_unpack(CLI::App& app, CommandContext& context) {
   CLI::App& command = *app.add_subcommand("unpack", "Give back the checkpoint that a store was made from");
   const auto arguments = std::make_shared<Arguments>();
   command.add_option("STORE", arguments->store, "A store of perigee pack")->required();
-  command.add_option("OUT", arguments->output, "Folder to write; empty")->required();
+  command.add_option("OUT", arguments->output, "Folder to write: empty, or what an interrupted unpack left")
+      ->required();
   add_work_options(command, arguments->work, arguments->memory_gb);
   command.footer(kUnpackExamples);
   command.callback([arguments, &context] {
     arguments->work.cancel = &context.cancel;
     arguments->work.memory_bytes = static_cast<std::uint64_t>(arguments->memory_gb * 1e9);
     const UnpackOutcome outcome = unpack_store(arguments->store, arguments->output, arguments->work);
-    fmt::print("{} shards, {} in {}, read back\n", outcome.shards, format_bytes(outcome.bytes),
-               format_duration(outcome.seconds));
+    if (outcome.already_complete) {
+      fmt::print("{} holds all {} shards already, as their sizes and headers say\n",
+                 arguments->output.string(), outcome.shards);
+      return;
+    }
+    const std::string before =
+        outcome.resumed > 0 ? fmt::format(", {} of them by an earlier run", outcome.resumed) : "";
+    fmt::print("{} shards, {} in {}, read back{}\n", outcome.shards, format_bytes(outcome.bytes),
+               format_duration(outcome.seconds), before);
   });
 }
 

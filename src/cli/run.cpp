@@ -12,6 +12,7 @@
 #include "cli/choice.h"
 #include "cli/command.h"
 #include "cli/generation.h"
+#include "cli/machine_cache.h"
 #include "cli/reply_json.h"
 #include "cli/reply_printer.h"
 #include "cli/streaming_status.h"
@@ -137,8 +138,10 @@ void print_summary(const OpenModel& model, const Generation& generation) {
                   format_duration(generation.token_seconds), generation.tokens_per_second(), model.backend())
           .c_str(),
       stderr);
-  const std::string streaming = streaming_summary(model.weights());
-  if (!streaming.empty()) std::fputs((streaming + "\n").c_str(), stderr);
+  for (const std::string& line :
+       {streaming_summary(model.weights()), decoding_summary(generation, known_disk_rate())}) {
+    if (!line.empty()) std::fputs((line + "\n").c_str(), stderr);
+  }
 }
 
 // `status` is stopped before the answer would be printed over it.

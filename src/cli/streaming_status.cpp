@@ -62,6 +62,20 @@ std::string streaming_summary(const LoadedModel& weights) {
       format_duration(s.wait_seconds));
 }
 
+std::string decoding_summary(const Generation& generation, std::optional<double> disk_bytes_per_second) {
+  if (!generation.streamed || generation.generated() < 2) return {};
+  const StreamingStatistics& s = *generation.streamed;
+  const std::uint64_t tokens = generation.generated() - 1;
+  const std::string rate = disk_bytes_per_second
+                               ? fmt::format("{:.2f} of {:.2f} GB/s", s.disk_bytes_per_second() / 1e9,
+                                             *disk_bytes_per_second / 1e9)
+                               : rate_text(s);
+  return fmt::format(
+      "{:.1f} tokens/s; a token: {} of experts, {:.0f}% from memory, {} read and {} read ahead, at {}",
+      generation.tokens_per_second(), format_bytes(s.bytes_used / tokens), 100 * s.hit_rate(),
+      format_bytes(s.bytes_demand / tokens), format_bytes(s.bytes_prefetch / tokens), rate);
+}
+
 nlohmann::ordered_json experts_json(const LoadedModel& weights) {
   using Json = nlohmann::ordered_json;
   const MemoryPlan& plan = weights.memory_plan();

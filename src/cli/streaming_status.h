@@ -8,6 +8,7 @@
 #include <string>
 #include <thread>
 
+#include "cli/generation.h"
 #include "model/weights.h"
 
 namespace perigee {
@@ -34,6 +35,11 @@ class StreamingStatus {
 
 // "experts: 61% from memory (…), 12.3 GB read at 1.9 GB/s, 4.2 s waited"; empty if nothing was streamed.
 std::string streaming_summary(const LoadedModel& weights);
+
+// Of an answer behind its first token: "1.2 tokens/s; a token: 25.8 GB of experts, 61% from memory, 9.8 GB
+// read and 0.9 GB read ahead, at 1.9 of 2.4 GB/s". The limit is what `perigee bench machine` measured, where
+// it did. Empty if nothing was streamed or there is only one token.
+std::string decoding_summary(const Generation& generation, std::optional<double> disk_bytes_per_second);
 
 // {"home": "resident" or "streamed", "memory": {…}, and what streaming did}
 nlohmann::ordered_json experts_json(const LoadedModel& weights);

@@ -165,9 +165,8 @@ class PackJob {
       return false;
     }
     if (!PackJournal::finish_renames(record)) return false;
-    const bool intact = std::ranges::all_of(
-        record.files, [](const FileMark& file) { return content_probe(file.path) == file.probe; });
-    if (intact && (work == nullptr || checksums_hold(item, record, *work))) return true;
+    if (PackJournal::files_are_intact(record) && (work == nullptr || checksums_hold(item, record, *work)))
+      return true;
     log_warning("{} is not what was written; packing it again", item.name);
     return false;
   }
@@ -238,10 +237,6 @@ class PackJob {
     return {shard.meta.file_name, shard.meta.file_bytes, shard.meta.modified_ns};
   }
 
-  static FileMark file_mark(const fs::path& path) {
-    return {path, fs::file_size(partial_path(path)), content_probe(partial_path(path))};
-  }
-
   ItemRecord pack_trunk(Workshop& work, const PackItem& item) {
     const std::string& name = plan_.index.shards[item.number];
     const std::shared_ptr<const OpenShard> shard = sources_.open(name);
@@ -257,7 +252,7 @@ class PackJob {
       if (hash_from_disk(work, partial_path(path)) != result.xxh3) fail_read_back(path.string());
       record.planes = std::move(result.planes);
       record.checksums.push_back(result.xxh3);
-      record.files.push_back(file_mark(path));
+      record.files.push_back(mark_of_partial(path));
     }
     if (options_.link) return record;
     const fs::path head = head_path(options_.store, name);
@@ -265,7 +260,7 @@ class PackJob {
     const std::string text = read_head(buffered, shard->meta.header, trunk.leftovers);
     write_file_atomically(partial_path(head), text);
     record.checksums.push_back(xxh3_64(std::as_bytes(std::span(text))));
-    record.files.push_back(file_mark(head));
+    record.files.push_back(mark_of_partial(head));
     return record;
   }
 
@@ -294,7 +289,7 @@ class PackJob {
       record.checksums = write_records(work, layer, experts, partials);
       if (hash_layer(work, item, true) != record.checksums) fail_read_back(partials.front().string());
       for (std::size_t i = 0; i < partials.size(); ++i) {
-        if (layer.file_bytes[i] > 0) record.files.push_back(file_mark(final_paths(item)[i]));
+        if (layer.file_bytes[i] > 0) record.files.push_back(mark_of_partial(final_paths(item)[i]));
       }
     }
     for (const std::uint32_t number : item.shards) check_unchanged(options_.source, shards[number]->meta);
@@ -375,7 +370,7 @@ PackOutcome pack_checkpoint(const PackOptions& given) {
     PackJournal::discard(options.store);
     return *std::move(completed);
   }
-  PackJournal journal(options.store, plan.fingerprint);
+  PackJournal journal(options.store, plan.fingerprint, PackJournal::Job::kPack);
   return PackJob(options, std::move(plan), journal).run();
 }
 

@@ -1,8 +1,11 @@
 #include "pack/pack_journal.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "convert/journal.h"
 #include "pack/pack_json.h"
 
 namespace perigee {
@@ -12,16 +15,15 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 
 constexpr const char* kFolderName = ".perigee";
-constexpr const char* kJobFile = "pack.json";
 constexpr std::uint64_t kMaxRecordBytes = 64ull << 20;
 
-void refuse_foreign_contents(const fs::path& store) {
-  if (!fs::exists(store)) return;
-  if (!fs::is_directory(store)) fail(ErrorCode::kExists, "{} is not a folder", store.string());
-  for (const fs::directory_entry& entry : fs::directory_iterator(store)) {
+void refuse_foreign_contents(const fs::path& output) {
+  if (!fs::exists(output)) return;
+  if (!fs::is_directory(output)) fail(ErrorCode::kExists, "{} is not a folder", output.string());
+  for (const fs::directory_entry& entry : fs::directory_iterator(output)) {
     if (entry.path().filename() == kFolderName) continue;
     fail(ErrorCode::kExists, "{} already holds {}; choose an empty folder, or remove it yourself",
-         store.string(), entry.path().filename().string());
+         output.string(), entry.path().filename().string());
   }
 }
 
@@ -31,43 +33,50 @@ fs::path partial_path(const fs::path& path) {
   return path.string() + ".partial";
 }
 
-bool PackJournal::exists(const fs::path& store) {
-  return fs::exists(store / kFolderName / kJobFile);
+FileMark mark_of_partial(const fs::path& path) {
+  return {path, fs::file_size(partial_path(path)), content_probe(partial_path(path))};
 }
 
-PackJournal::PackJournal(const fs::path& store, const std::string& fingerprint)
-    : store_(store), folder_(store / kFolderName), fingerprint_(fingerprint) {
-  const bool known = exists(store);
-  if (!known) refuse_foreign_contents(store);
+fs::path PackJournal::job_path() const {
+  return folder_ / (name_ + ".json");
+}
+
+PackJournal::PackJournal(const fs::path& folder, const std::string& fingerprint, Job job)
+    : output_(folder),
+      folder_(folder / kFolderName),
+      fingerprint_(fingerprint),
+      name_(job == Job::kPack ? "pack" : "unpack") {
+  const bool known = fs::exists(job_path());
+  if (!known) refuse_foreign_contents(output_);
   std::error_code error;
   fs::create_directories(folder_, error);
   if (error) {
     fail(ErrorCode::kIo, "cannot create the folder {}: {}", folder_.string(), error.message());
   }
-  std::optional<LockFile> lock = LockFile::try_take(folder_ / "pack.lock", "pack");
+  std::optional<LockFile> lock = LockFile::try_take(folder_ / (name_ + ".lock"), name_);
   if (!lock) {
-    fail(ErrorCode::kExists, "another perigee pack is at work in {}; wait for it or stop it", store.string());
+    fail(ErrorCode::kExists, "another perigee {} is at work in {}; wait for it or stop it", name_,
+         output_.string());
   }
   lock_ = *std::move(lock);
   if (!known) return;
-  const json job = json::parse(read_small_file(folder_ / kJobFile, kMaxRecordBytes), nullptr, false);
-  if (!job.is_object() || !job.contains("fingerprint") || job["fingerprint"] != fingerprint_) {
+  const json begun = json::parse(read_small_file(job_path(), kMaxRecordBytes), nullptr, false);
+  if (!begun.is_object() || !begun.contains("fingerprint") || begun["fingerprint"] != fingerprint_) {
     fail(ErrorCode::kExists,
-         "{} holds an unfinished pack with other options or another source; finish it with those, or remove "
+         "{} holds an unfinished {} with other options or another source; finish it with those, or remove "
          "the folder and start anew",
-         store.string());
+         output_.string(), name_);
   }
   try {
-    weights_ = job.at("weights").get<std::vector<double>>();
+    weights_ = begun.at("weights").get<std::vector<double>>();
   } catch (const json::exception&) {
-    fail(ErrorCode::kCorrupt, "{} is damaged; remove the store and start anew",
-         (folder_ / kJobFile).string());
+    fail(ErrorCode::kCorrupt, "{} is damaged; remove the folder and start anew", job_path().string());
   }
 }
 
 void PackJournal::start(const std::vector<double>& weights) {
   const json job = {{"fingerprint", fingerprint_}, {"weights", weights}};
-  write_file_atomically(folder_ / kJobFile, job.dump() + "\n");
+  write_file_atomically(job_path(), job.dump() + "\n");
   weights_ = weights;
 }
 
@@ -75,13 +84,13 @@ fs::path PackJournal::record_path(const std::string& item) const {
   return folder_ / (item + ".json");
 }
 
-std::optional<ItemRecord> PackJournal::load(const fs::path& store, const std::string& item) {
-  const fs::path path = store / kFolderName / (item + ".json");
+std::optional<ItemRecord> PackJournal::load(const fs::path& folder, const std::string& item) {
+  const fs::path path = folder / kFolderName / (item + ".json");
   if (!fs::exists(path)) return std::nullopt;
   try {
     return item_from_json(json::parse(read_small_file(path, kMaxRecordBytes)));
   } catch (const json::exception&) {  // whose sentence would print the damaged bytes
-    log_warning("ignoring the damaged record {}; packing its part again", path.string());
+    log_warning("ignoring the damaged record {}; its part is done again", path.string());
     return std::nullopt;
   }
 }
@@ -106,17 +115,22 @@ bool PackJournal::finish_renames(const ItemRecord& record) {
   return true;
 }
 
-void PackJournal::discard(const fs::path& store) {
-  fs::remove_all(store / kFolderName);
+bool PackJournal::files_are_intact(const ItemRecord& record) {
+  return std::ranges::all_of(record.files,
+                             [](const FileMark& file) { return content_probe(file.path) == file.probe; });
+}
+
+void PackJournal::discard(const fs::path& folder) {
+  fs::remove_all(folder / kFolderName);
 }
 
 void PackJournal::remove() {
   // The job file goes first: without it nothing here is taken for a journal any more.
-  fs::remove(folder_ / kJobFile);
+  fs::remove(job_path());
   sync_directory(folder_);
   lock_ = LockFile();
   fs::remove_all(folder_);
-  sync_directory(store_);
+  sync_directory(output_);
 }
 
 }  // namespace perigee

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "base/log.h"
 #include "base/stream_writer.h"
 #include "checkpoint/index.h"
 #include "checkpoint/tensor_name.h"
@@ -13,6 +14,8 @@
 #include "convert/source_shards.h"
 #include "experts/store_format.h"
 #include "pack/finish_store.h"
+#include "pack/pack_journal.h"
+#include "pack/pack_plan.h"
 #include "pack/shard_head.h"
 #include "pack/store_report.h"
 #include "pack/trunk_plan.h"
@@ -22,7 +25,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kMarkName = ".unpacking";
 constexpr std::uint64_t kMaxIndexBytes = 1ull << 30;
 constexpr std::uint64_t kMaxConfigBytes = 16ull << 20;
 
@@ -38,14 +40,6 @@ void check_can_unpack(const fs::path& store, const StoreReport& report) {
          "from it",
          store.string(), sums.rounded, plane_name(plane));
   }
-}
-
-void prepare_output(const fs::path& output) {
-  if (fs::exists(output) && !fs::is_empty(output) && !fs::exists(output / kMarkName)) {
-    fail(ErrorCode::kExists, "{} is not empty; choose another folder", output.string());
-  }
-  fs::create_directories(output);
-  write_file_atomically(output / kMarkName, "perigee unpack\n");
 }
 
 // Some bytes of a shard's data buffer, gathered from one or two files.
@@ -74,12 +68,6 @@ class ShardGatherer {
   }
 
   const SafetensorsHeader& header() const { return header_; }
-
-  std::string head_text(const fs::path& store, const std::string& shard) const {
-    std::string text(header_.data_offset, '\0');
-    File::open_read(head_path(store, shard)).read_exact(std::as_writable_bytes(std::span(text)), 0);
-    return text;
-  }
 
   std::vector<Gather> gather() {
     std::vector<Gather> gathers;
@@ -180,7 +168,7 @@ class ShardGatherer {
 
 void write_shard(Workshop& work, ShardGatherer& gatherer, const std::string& head, const fs::path& path) {
   const std::vector<Gather> gathers = gatherer.gather();
-  const fs::path partial = path.string() + ".partial";
+  const fs::path partial = partial_path(path);
   StreamWriter writer(*work.io, partial, head.size() + gatherer.header().data_bytes);
   Xxh3 hash;
   const auto emit = [&](std::span<const std::byte> bytes, const std::shared_ptr<void>& keep_alive) {
@@ -208,7 +196,53 @@ void write_shard(Workshop& work, ShardGatherer& gatherer, const std::string& hea
     fail(ErrorCode::kMismatch,
          "{} was written but is not what it must be when read back; check disk and memory", path.string());
   }
-  rename_durably(partial, path);
+}
+
+std::string item_name(std::size_t shard) {
+  return fmt::format("shard-{:05}", shard + 1);
+}
+
+// The shards that an interrupted run finished and that are still as it left them.
+std::vector<bool> find_finished(const StoreReport& report, const fs::path& output) {
+  std::vector<bool> finished(report.shards.size(), false);
+  for (std::size_t i = 0; i < finished.size(); ++i) {
+    const std::optional<ItemRecord> record = PackJournal::load(output, item_name(i));
+    if (!record) continue;
+    finished[i] = PackJournal::finish_renames(*record) && PackJournal::files_are_intact(*record);
+    if (!finished[i])
+      log_warning("{} is not what was written; unpacking it again",
+                  (output / report.shards[i].name).string());
+  }
+  return finished;
+}
+
+std::string head_text(const fs::path& path, std::uint64_t bytes) {
+  std::string text(bytes, '\0');
+  File::open_read(path).read_exact(std::as_writable_bytes(std::span(text)), 0);
+  return text;
+}
+
+bool is_in_place(const fs::path& store, const StoreReport::Shard& shard, const fs::path& path) {
+  std::error_code missing;
+  if (fs::file_size(path, missing) != shard.bytes || missing) return false;
+  const fs::path head = head_path(store, shard.name);
+  const std::uint64_t bytes = parse_head(head, shard.bytes).data_offset;
+  return head_text(path, bytes) == head_text(head, bytes);
+}
+
+// Whether everything is in place, and no journal or one that has lost its job: an earlier run came to its
+// end, or died while it tidied up.
+bool is_complete(const fs::path& store, const StoreReport& report, const fs::path& output) {
+  std::error_code ignored;  // of a journal that is not there
+  for (const fs::directory_entry& entry : fs::directory_iterator(output / ".perigee", ignored)) {
+    const std::string name = entry.path().filename();
+    if (!name.starts_with("shard-") && name != "unpack.lock") return false;
+  }
+  const bool needs_index = fs::exists(store / kSourceFolder / kKeptIndexName);
+  return (!needs_index || fs::exists(output / kIndexFileName)) &&
+         std::ranges::all_of(report.shards, [&](const StoreReport::Shard& shard) {
+           return is_in_place(store, shard, output / shard.name);
+         });
 }
 
 // The index comes last, so that nothing looks like a checkpoint before it is one.
@@ -227,30 +261,55 @@ void give_back_side_files(const fs::path& store, const fs::path& output) {
   if (fs::exists(kept)) write_file_atomically(output / kIndexFileName, read_small_file(kept, kMaxIndexBytes));
 }
 
+void give_back_shards(const fs::path& store, const OpenedStore& opened, const StoreReport& report,
+                      const fs::path& output, const PackJournal& journal, const WorkOptions& options,
+                      UnpackOutcome& outcome) {
+  const std::vector<std::uint64_t> first = opened.index.table.first_records();
+  std::vector<File> records;
+  for (const fs::path& path : opened.files) records.push_back(File::open_read(path, Caching::kDirect));
+  const std::vector<bool> finished = find_finished(report, output);
+  Workshop work(options, "unpacking", 2 * outcome.bytes);
+  for (std::size_t i = 0; i < report.shards.size(); ++i) {
+    const StoreReport::Shard& shard = report.shards[i];
+    if (options.cancel != nullptr) options.cancel->check();
+    work.progress.set_detail(fmt::format("shard {}/{}", i + 1, report.shards.size()));
+    if (finished[i]) {
+      ++outcome.resumed;
+      work.progress.add(2 * shard.bytes);
+      continue;
+    }
+    journal.forget(item_name(i));
+    ShardGatherer gatherer(store, shard, opened, records, first);
+    write_shard(work, gatherer, head_text(head_path(store, shard.name), gatherer.header().data_offset),
+                output / shard.name);
+    ItemRecord record;
+    record.files.push_back(mark_of_partial(output / shard.name));
+    journal.commit(item_name(i), record);
+  }
+  work.progress.finish();
+}
+
 }  // namespace
 
-UnpackOutcome unpack_store(const fs::path& store, const fs::path& output, const WorkOptions& options) {
+UnpackOutcome unpack_store(const fs::path& store, const fs::path& given_output, const WorkOptions& options) {
   const auto start = std::chrono::steady_clock::now();
   const OpenedStore opened = open_store(store);
   const StoreReport report = load_store_report(store);
   check_can_unpack(store, report);
-  prepare_output(output);
-  std::vector<File> records;
-  for (const fs::path& path : opened.files) records.push_back(File::open_read(path, Caching::kDirect));
+  const fs::path output = canonical_path(given_output);
   UnpackOutcome outcome;
+  outcome.shards = report.shards.size();
   for (const StoreReport::Shard& shard : report.shards) outcome.bytes += shard.bytes;
-  Workshop work(options, "unpacking", 2 * outcome.bytes);
-  const std::vector<std::uint64_t> first = opened.index.table.first_records();
-  for (const StoreReport::Shard& shard : report.shards) {
-    if (options.cancel != nullptr) options.cancel->check();
-    work.progress.set_detail(fmt::format("shard {}/{}", ++outcome.shards, report.shards.size()));
-    ShardGatherer gatherer(store, shard, opened, records, first);
-    write_shard(work, gatherer, gatherer.head_text(store, shard.name), output / shard.name);
+  if (is_complete(store, report, output)) {
+    PackJournal::discard(output);
+    outcome.already_complete = true;
+    return outcome;
   }
-  work.progress.finish();
+  PackJournal journal(output, report.fingerprint, PackJournal::Job::kUnpack);
+  if (!journal.resuming()) journal.start({});
+  give_back_shards(store, opened, report, output, journal, options, outcome);
   give_back_side_files(store, output);
-  fs::remove(output / kMarkName);
-  sync_directory(output);
+  journal.remove();
   outcome.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return outcome;
 }

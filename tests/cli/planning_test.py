@@ -119,6 +119,9 @@ class Plan(Case):
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertIn("Refused: ", result.stdout)
 
+    def test_no_gpu_is_the_only_one_there_is(self):
+        self.assertEqual(self.plan("tiny", "--ram", "1G", "--vram", "0"), self.plan("tiny", "--ram", "1G"))
+
     def test_config_alone_is_enough(self):
         Path("config-only").mkdir(exist_ok=True)
         Path("config-only/config.json").write_bytes(Path("tiny/config.json").read_bytes())
@@ -141,6 +144,7 @@ class Plan(Case):
         Path("broken.json").write_text("{}")
         self.assert_error(1, "broken.json", "inspect", "tiny", "--plan", "--no-rate", "--machine-rates", "broken.json")
         self.assert_error(2, "--plan", "inspect", "tiny", "--ram", "1G")
+        self.assert_error(2, "computes on the processor", "inspect", "tiny", "--plan", "--no-rate", "--vram", "24G")
         Path("other.trace").write_text("perigee expert trace 1\n")
         self.assert_error(1, "other.trace", "inspect", "tiny", "--plan", "--no-rate", "--trace", "other.trace")
 

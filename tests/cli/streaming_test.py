@@ -8,12 +8,14 @@ of random weights with a vocabulary of one token per byte.
 import base64
 import json
 import os
+import pty
 import shutil
 import subprocess
 import unittest
 from pathlib import Path
 
 PERIGEE = os.environ["PERIGEE"]
+NANO = Path(__file__).resolve().parents[2] / "models" / "nano"
 EXPERTS = 3 * 8  # of the tiny model
 
 
@@ -91,6 +93,37 @@ class Streaming(unittest.TestCase):
         broken = answer("--experts", "streamed", "--usage", "kept.usage")
         self.assertEqual(broken.returncode, 1)
         self.assertIn(b"kept.usage, line 1", broken.stderr)
+
+    def test_a_recorded_trace_holds_what_was_foreseen(self):
+        for number, home in enumerate(("resident", "streamed")):
+            answer("--experts", home, "--trace", f"{home}.trace")
+            steps = [line for line in Path(f"{home}.trace").read_text().splitlines()[2:] if line.split()[1] == "1"]
+            foreseen = [line for line in steps if " | " in line]
+            self.assertGreater(len(foreseen), len(steps) // 2, home)  # not for the first layer with experts
+            if number == 0:
+                first = foreseen
+        self.assertEqual(foreseen, first)
+        rows = self.json_of(run("bench", "cache", "streamed.trace", "--slots", "12", "--warm-up", "0", "--json"))["rows"]
+        ahead = [row for row in rows if row["policy"] == "popular, reading ahead"]
+        self.assertEqual(len(ahead), 1)
+        self.assertGreater(ahead[0]["hit_rate_prefetch"], 0)
+
+    def test_a_chat_says_what_an_answer_cost(self):
+        reader, terminal = pty.openpty()
+        command = [PERIGEE, "chat", str(NANO), "--greedy", "--thinking", "off", "--max-tokens", "8"]
+        shown = []
+        for home in ("streamed", "resident"):
+            subprocess.run([*command, "--experts", home], input=b"Hello, Nano.\n", stdout=subprocess.PIPE, stderr=terminal,
+                           timeout=120, check=True)
+            os.write(terminal, b"END")
+            text = b""
+            while not text.endswith(b"END"):
+                text += os.read(reader, 4096)
+            shown.append(text.decode())
+        os.close(terminal)
+        os.close(reader)
+        self.assertRegex(shown[0], r"[0-9.]+ tokens/s; a token: [0-9.]+ .?B of experts, [0-9]+% from memory, .* GB/s")
+        self.assertNotIn("of experts", shown[1])
 
     def test_synthetic_routing_is_labelled(self):
         shown = run("bench", "cache", "--synthetic", "20", "--layers", "4", "--experts", "64", "--top-k", "4", "--slots", "30")

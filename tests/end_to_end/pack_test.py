@@ -6,17 +6,18 @@ can be there and the other not.
 """
 
 import errno
-import random
 import shutil
-import time
 from pathlib import Path
 
-from _support import (UNSYNCED, case, cases, close, expect, expect_error, fresh, has_sanitizer, perigee,
-                      remove, skip, spread, start, succeed, tree)
+from _kills import Work, exact_kills, random_kills, resume
+from _support import (UNSYNCED, case, cases, close, expect, expect_error, expect_same, fresh, has_sanitizer, perigee,
+                      remove, skip, spread, succeed, tree)
+from _support import expect_nothing_half_done as support_nothing_half_done
 
 RANDOM_KILLS = 40
 EXACT_KILLS = 60
-SLOWED = [("any", "", 0, "delay", 300), UNSYNCED]
+UNPACK_KILLS = 30
+FINISH = 30  # operations at the end
 OPTIONS = ["--io", "threads", "--jobs", "1", "--head", "fp8"]
 LOSSY = 3
 INDEX = "experts.index"
@@ -51,55 +52,16 @@ def expect_nothing_half_done(out, wanted):
         expect(found.keys() == wanted.keys(), f"{out}: the index is there, but {wanted.keys() - found.keys()} not")
 
 
-def resume(out, wanted, seed=None):
-    """Goes on, now and then dying again, and proves the result."""
-    rng = random.Random(seed)
-    while seed is not None and rng.random() < 0.25:
-        perigee(*command(out), rules=[("any", "", rng.randint(1, 300), "kill", 0), UNSYNCED])
-        expect_nothing_half_done(out, wanted)
-    succeed(*command(out), status=LOSSY, rules=[UNSYNCED])
+def prove(out, wanted):
     found = contents(out)
     names = sorted(name for name in found.keys() | wanted.keys() if found.get(name) != wanted.get(name))
     expect(not names, f"{out} differs in {names}")
     succeed("verify", "source", f"{out}/store", status=LOSSY)
-    remove(out)
 
 
-def kill_after(seconds, out, wanted, seed):
-    process = start(*command(out), rules=SLOWED)
-    time.sleep(seconds)
-    process.kill()
-    process.communicate()
-    if Path(out).exists():
-        expect_nothing_half_done(out, wanted)
-    resume(out, wanted, seed)
-
-
-def random_kills(wanted):
-    begin = time.monotonic()
-    succeed(*command("timed"), status=LOSSY, rules=SLOWED)
-    duration = time.monotonic() - begin
-    rng = random.Random(21)
-    moments = [(i, rng.uniform(0, 1.1 * duration)) for i in range(RANDOM_KILLS)]
-    cases(lambda item: kill_after(item[1], f"random-{item[0]}", wanted, item[0]), moments,
-          lambda item: f"killed after {item[1]:.4f} s")
-
-
-def exact_kills(wanted):
-    succeed(*command(fresh("exact-0")), status=LOSSY, rules=[("any", "exact-", 0, "delay", 0), UNSYNCED],
-            counts=Path("kills.txt").resolve())
-    count = int(Path("kills.txt").read_text(encoding="ascii").split()[0])
-
-    def die(number):
-        out = fresh(f"exact-{number}")
-        result = perigee(*command(out), rules=[("any", "exact-", number, "kill", 0), UNSYNCED])
-        expect(result.returncode in (-9, LOSSY), result.stderr)
-        if out.exists():
-            expect_nothing_half_done(out, wanted)
-        resume(out, wanted, number)
-
-    finish = range(max(1, count - 30), count + 1)
-    cases(die, sorted({*spread(count, EXACT_KILLS), *finish}), lambda number: f"killed at operation {number}")
+def packing(wanted):
+    return Work(command=command, nothing_half_done=lambda out: expect_nothing_half_done(out, wanted),
+                prove=lambda out: prove(out, wanted), seed=21, status=LOSSY)
 
 
 def fault_at(place, wanted):
@@ -109,7 +71,7 @@ def fault_at(place, wanted):
     expect_error(result, 1, *(word.replace("OUT", str(out)) for word in words))
     if out.exists():
         expect_nothing_half_done(out, wanted)
-    resume(out, wanted)
+    resume(packing(wanted), out)
 
 
 def all_faults(wanted):
@@ -137,7 +99,7 @@ def flips(wanted):
                     expect_error(result, 1, kind, "run the command again")
                     noticed += 1
                 expect_nothing_half_done(out, wanted)
-                resume(out, wanted)
+                resume(packing(wanted), out)
         with case(f"flips in {kind} are noticed"):
             expect(noticed > 0, noticed)
 
@@ -161,6 +123,38 @@ def deletion(original):
             expect(tree("back") == original, "the source did not come back")
 
 
+def unpacking(original):
+    """Shards that a dead run gave back are not written again, and no folder looks like a checkpoint too early."""
+    exact = [option for option in OPTIONS if option not in ("--head", "fp8")]
+    succeed("pack", "source", "exact", *exact)
+    options = ["--io", "threads", "--jobs", "1"]
+    work = Work(command=lambda out: ["unpack", "exact", out, *options],
+                nothing_half_done=lambda out: support_nothing_half_done(out, original),
+                prove=lambda out: expect_same(out, original), seed=22)
+    with case("unpack goes on where it was killed"):
+        perigee(*work.command("halfway"), rules=[("rename", "model-00002", 1, "kill", 0), UNSYNCED])
+        first = next(Path("halfway").glob("model-00001-*"))
+        written = first.stat().st_mtime_ns
+        result = succeed(*work.command("halfway"), rules=[UNSYNCED])
+        expect("of them by an earlier run" in result.stdout, result.stdout)
+        expect(first.stat().st_mtime_ns == written, "the first shard was written again")
+        expect_same("halfway", original)
+    with case("a shard that changed since is given back again"):
+        perigee(*work.command("changed"), rules=[("rename", "model-00003", 1, "kill", 0), UNSYNCED])
+        shard = next(Path("changed").glob("model-00001-*"))
+        shard.write_bytes(shard.read_bytes()[:-1] + b"?")
+        result = succeed(*work.command("changed"), rules=[UNSYNCED])
+        expect("unpacking it again" in result.stderr, result.stderr)
+        expect_same("changed", original)
+    with case("another store's unfinished folder is refused"):
+        perigee(*work.command("begun"), rules=[("rename", "model-00002", 1, "kill", 0), UNSYNCED])
+        succeed("synth", "other", "--preset", "tiny", "--layers", "2", "--experts", "5")
+        succeed("pack", "other", "another", *exact)
+        expect_error(perigee("unpack", "another", "begun"), 1, "begun", "unfinished unpack")
+    random_kills(work, UNPACK_KILLS)
+    exact_kills(work, UNPACK_KILLS, FINISH)
+
+
 def main():
     if has_sanitizer():
         skip("a sanitizer does not go with LD_PRELOAD")
@@ -172,8 +166,9 @@ def main():
     all_faults(wanted)
     flips(wanted)
     deletion(tree("source"))
-    random_kills(wanted)
-    exact_kills(wanted)
+    random_kills(packing(wanted), RANDOM_KILLS)
+    exact_kills(packing(wanted), EXACT_KILLS, FINISH)
+    unpacking(tree("source"))
     close()
 
 

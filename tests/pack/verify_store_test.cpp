@@ -1,6 +1,7 @@
 // Verification and unpacking of small stores, whole and damaged.
 #include <gtest/gtest.h>
 
+#include "checkpoint/index.h"
 #include "pack/packed.h"
 #include "pack/unpack.h"
 #include "pack/verify_store.h"
@@ -92,6 +93,15 @@ TEST(Unpack, GivesBackTheReleaseByteForByte) {
   EXPECT_EQ(test::tree(folder / "back"), test::tree(small_model()));
 }
 
+TEST(Unpack, FindsThatItHasBeenDoneAndTouchesNothing) {
+  const test::TempDir folder;
+  EXPECT_FALSE(unpack_store(store_of(small_model()), folder / "back", test::quiet_work()).already_complete);
+  EXPECT_TRUE(unpack_store(store_of(small_model()), folder / "back", test::quiet_work()).already_complete);
+  fs::remove(folder / "back" / kIndexFileName);
+  EXPECT_ERROR(unpack_store(store_of(small_model()), folder / "back", test::quiet_work()), ErrorCode::kExists,
+               "already holds");
+}
+
 TEST(Unpack, GivesBackConvertedShardsByteForByte) {
   for (const Layout layout : {Layout::kModelOpt, Layout::kCompressedTensors, Layout::kNvidiaMixed}) {
     const test::TempDir folder;
@@ -114,8 +124,9 @@ TEST(Unpack, RefusesWhatItCannotGiveBack) {
   };
   EXPECT_ERROR(unpack(test::rounded_store().path), ErrorCode::kLossy, "attention");
   EXPECT_ERROR(unpack(test::linked_store().path), ErrorCode::kUnsupported, "linked");
-  EXPECT_ERROR(unpack_store(store_of(small_model()), small_model(), test::quiet_work()), ErrorCode::kExists,
-               "not empty");
+  const fs::path& other = test::converted_model(Layout::kModelOpt);
+  EXPECT_ERROR(unpack_store(store_of(small_model()), other, test::quiet_work()), ErrorCode::kExists,
+               "choose an empty folder");
   EXPECT_ERROR(unpack(small_model()), ErrorCode::kNotFound, "experts.index");
 }
 
