@@ -10,8 +10,9 @@ from _server import serving
 
 pytestmark = pytest.mark.needs_route("/v1/messages")
 
+GREEDY = {"extra_body": {"temperature": 0}}  # the package knows no temperature any more, the dialect does
 EFFORT = {"output_config": {"effort": "low"}}
-REQUEST = {"model": "nano", "max_tokens": 300, "messages": ADDITION, "temperature": 0, **EFFORT}
+REQUEST = {"model": "nano", "max_tokens": 300, "messages": ADDITION, **GREEDY, **EFFORT}
 
 
 def anthropic_tool(tool):
@@ -153,7 +154,7 @@ def test_must_call_the_named_tool(client):
 
 
 def test_counts_tokens_as_it_will_charge_them(client):
-    fields = {key: value for key, value in REQUEST.items() if key not in ("max_tokens", "temperature")}
+    fields = {key: value for key, value in REQUEST.items() if key not in ("max_tokens", "extra_body")}
     counted = client.messages.count_tokens(**fields, system="Be brief.", tools=TOOLS).input_tokens
     usage = client.messages.create(**REQUEST | {"max_tokens": 1}, system="Be brief.", tools=TOOLS).usage
     assert counted == usage.input_tokens + (usage.cache_read_input_tokens or 0)
@@ -177,7 +178,7 @@ def test_lists_its_model(client):
 BAD_REQUESTS = {
     "no messages": {"messages": []},
     "an unknown role": {"messages": [{"role": "robot", "content": "x"}]},
-    "a temperature out of range": {"temperature": 3},
+    "a temperature out of range": {"extra_body": {"temperature": 3}},
     "a limit of nothing": {"max_tokens": 0},
     "a result of no call": {
         "messages": [{"role": "user", "content": [{"type": "tool_result", "tool_use_id": "x", "content": "y"}]}]
