@@ -17,9 +17,9 @@ struct UnpackOutcome {
   double seconds = 0;
 };
 
-// Goes on where an interrupted run stopped (pack/pack_journal.h). kLossy naming the plane if the store's trunk
-// was rounded, kUnsupported for a linked store, kExists if `output` has other contents than an interrupted
-// run from this store left.
+// Goes on where an interrupted run stopped (pack/pack_journal.h). kLossy naming the plane if the store's
+// trunk was rounded, kUnsupported for a linked store, kExists if `output` has other contents than an
+// interrupted run from this store left.
 UnpackOutcome unpack_store(const std::filesystem::path& store, const std::filesystem::path& output,
                            const WorkOptions& options);
 
