@@ -6,8 +6,8 @@
 #include <algorithm>
 
 #include "base/disk_rate.h"
-#include "base/log.h"
 #include "base/error.h"
+#include "base/log.h"
 #include "base/memory.h"
 #include "base/progress.h"
 #include "cli/machine_cache.h"

@@ -58,7 +58,9 @@ void add_memory_options(CLI::App& command, ModelOptions& options) {
                   "File that remembers from run to run which experts are popular; made if it is not there")
       ->type_name("FILE")
       ->group(kGroup);
-  command.add_option("--trace", options.trace_file, "Write what the routers choose and what was foreseen, for perigee bench cache")
+  command
+      .add_option("--trace", options.trace_file,
+                  "Write what the routers choose and what was foreseen, for perigee bench cache")
       ->type_name("FILE")
       ->group(kGroup);
 }
