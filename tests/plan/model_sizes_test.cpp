@@ -24,7 +24,7 @@ TEST(ModelSizes, OfTheReleaseAreItsOwn) {
   EXPECT_EQ(part(sizes, "head").bytes, 163'840U * 7168 * 2);
   EXPECT_EQ(part(sizes, "embeddings").bytes, part(sizes, "head").bytes);
   EXPECT_EQ(part(sizes, "embeddings").weights, 0) << "a token reads one row";
-  EXPECT_EQ(sizes.cache_bytes_a_token, 24U * (512 + 64) * 4);
+  EXPECT_EQ(sizes.cache_bytes_a_token, 24U * (512 + 64) * 2);
 }
 
 TEST(ModelSizes, PlanesShrinkAsPackStoresThem) {
