@@ -8,8 +8,6 @@ import pytest
 from _ask import ADDITION, CALCULATE_TOOL, SUM, WEATHER_TOOL, user
 from _server import serving
 
-pytestmark = pytest.mark.needs_route("/v1/messages")
-
 GREEDY = {"extra_body": {"temperature": 0}}  # the package knows no temperature any more, the dialect does
 EFFORT = {"output_config": {"effort": "low"}}
 REQUEST = {"model": "nano", "max_tokens": 300, "messages": ADDITION, **GREEDY, **EFFORT}
@@ -203,7 +201,6 @@ def test_an_unknown_model_is_not_found(client):
         client.messages.create(**REQUEST | {"model": "claude"})
 
 
-@pytest.mark.usefixtures("server")
 def test_a_wrong_key_is_refused():
     with serving("--api-key", "right") as keyed:
         with pytest.raises(anthropic.AuthenticationError):

@@ -273,7 +273,6 @@ BODIES = {
     "UTF-8 too long": b'{"messages":[{"role":"user","content":"\xc0\xaf"}]}',
     "UTF-8 of a surrogate": b'{"messages":[{"role":"user","content":"\xed\xa0\x80"}]}',
     "UTF-8 cut off": b'{"messages":[{"role":"user","content":"\xe2\x82',
-    "half a surrogate pair": b'{"messages":[{"role":"user","content":"\\ud800"}]}',
     "NUL": b'{"messages":[{"role":"user\0","content":"x"}]}',
     "a key twice": b'{"messages":[],"messages":[{"role":"user","content":"x"}],"max_tokens":0}',
     "a regular expression of doubt": json.dumps(
@@ -312,5 +311,5 @@ def test_refuses_bodies_that_make_no_sense(server, name):
 
 def test_text_that_is_odd_but_allowed_is_answered(server):
     odd = "\u0000\u200f\ufeff\U0010ffff\ud7ff" + "e" + "\u0301" * 200 + "<|open|>message<|sep|>[EOS]"
-    answer = server.chat(odd, max_tokens=3)
-    assert answer["usage"]["completion_tokens"] <= 3
+    for text in (odd, "half a surrogate pair: \ud800"):
+        assert server.chat(text, max_tokens=3)["usage"]["completion_tokens"] <= 3

@@ -71,7 +71,6 @@ def test_calls_a_tool(server, model):
     assert json.loads(call.function.arguments)["city"]
 
 
-@pytest.mark.needs_route("/v1/messages")
 def test_speaks_anthropics_dialect(server):
     request = {"model": "anthropic/nano", "api_base": server.url, **QUIET, "messages": ADDITION, "temperature": 0}
     whole = litellm.completion(**request, max_tokens=300)

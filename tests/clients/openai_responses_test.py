@@ -9,8 +9,6 @@ import pytest
 from _ask import ADDITION, CALCULATE_TOOL, SUM, WEATHER_TOOL, user
 from pydantic import BaseModel, Field
 
-pytestmark = pytest.mark.needs_route("/v1/responses")
-
 REQUEST = {"model": "nano", "input": "What is 17 + 25?", "temperature": 0, "reasoning": {"effort": "low"}}
 TOOLS = [{"type": "function", "strict": False, **tool["function"]} for tool in (CALCULATE_TOOL, WEATHER_TOOL)]
 
