@@ -18,6 +18,7 @@
 #include "cli/bench_machine.h"
 #include "cli/bench_model.h"
 #include "cli/bench_prefill.h"
+#include "cli/bench_serve.h"
 #include "cli/bench_stream.h"
 #include "cli/bench_text.h"
 #include "cli/command.h"
@@ -199,6 +200,7 @@ void register_bench(CLI::App& app, CommandContext& context) {
   register_bench_decode(*bench, context);
   register_bench_prefill(*bench, context);
   register_bench_model(*bench, context);
+  register_bench_serve(*bench, context);
 }
 
 }  // namespace perigee

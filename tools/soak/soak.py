@@ -264,6 +264,7 @@ def soak(server, minutes, clients, seed):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     parser.add_argument("program", metavar="PERIGEE")
     parser.add_argument("--model", default="models/nano")
     parser.add_argument("--minutes", type=float, default=20)
@@ -274,8 +275,11 @@ def main():
                         help="more options of perigee serve; a small cache is full soon (default: %(default)s)")
     arguments = parser.parse_args()
     server = Server(arguments.program, arguments.model, arguments.serve_options.split())
-    samples, counts, failures = soak(server, arguments.minutes, arguments.clients, arguments.seed)
-    end = server.stop() if server.process.poll() is None else None
+    try:
+        samples, counts, failures = soak(server, arguments.minutes, arguments.clients, arguments.seed)
+        end = server.stop() if server.process.poll() is None else None
+    finally:
+        server.process.kill()  # nothing if it has ended
     if end:
         failures.append(end)
     print(f"{sum(counts.values())} requests in {samples[-1].seconds:.0f} s: "
