@@ -186,22 +186,24 @@ def end_to_end_tests(_):
                 for script in scripts), Outcome())
 
 
-def client_tests(_):
-    """Other people's clients against the server, in a Python environment with packages of their own."""
+def pinned_tests(name, timeout):
+    """tests/NAME in a Python environment with packages of its own, which the first run installs."""
     program = build("release", "perigee") / "src" / "perigee"
-    command = [sys.executable, str(ROOT / "tests/clients/run.py"), str(program), str(BUILD / "clients")]
-    status, output = run(command, BUILD / "test-output" / "clients.txt",
-                         timeout=2 * TIMEOUT_SECONDS, cwd=ROOT)  # the first run installs
+    runner, tests = ROOT / "tools/run_pinned_tests.py", ROOT / "tests" / name
+    status, output = run([sys.executable, str(runner), str(tests), str(program), str(BUILD / name)],
+                         BUILD / "test-output" / f"{name}.txt", timeout=timeout, cwd=ROOT)
     return script_counts(status, output)._replace(output=output)
+
+
+def client_tests(_):
+    """Other people's clients against the server."""
+    return pinned_tests("clients", 2 * TIMEOUT_SECONDS)
 
 
 def web_tests(_):
     """The page of the server in a browser. Without one, e.g. where nothing can be installed, its tests are skipped."""
-    program = build("release", "perigee") / "src" / "perigee"
     subprocess.run(["bash", str(ROOT / "tools/install_packages.sh"), "web"], stdin=subprocess.DEVNULL, check=False)
-    command = [sys.executable, str(ROOT / "tests/web/run.py"), str(program), str(BUILD / "web")]
-    status, output = run(command, BUILD / "test-output" / "web.txt", cwd=ROOT)
-    return script_counts(status, output)._replace(output=output)
+    return pinned_tests("web", TIMEOUT_SECONDS)
 
 
 def fuzz_tests(_):

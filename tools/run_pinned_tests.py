@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Runs the tests of this folder: makes an environment with the pinned packages once, then calls pytest in it.
+"""Runs a folder of tests that has a requirements.txt: makes an environment with its packages once, then calls pytest in it.
 
-Usage: run.py PROGRAM FOLDER [PYTEST ARGUMENT...]    FOLDER keeps the environment; ./test uses build/clients.
+Usage: run_pinned_tests.py TESTS PROGRAM FOLDER [PYTEST ARGUMENT...]
+FOLDER keeps the environment; ./test uses build/clients for tests/clients and build/web for tests/web.
 Closes with "N passed, M failed, K skipped". Without a network it says so and skips all; any other failure fails.
 """
 
@@ -14,7 +15,6 @@ import venv
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
-HERE = Path(__file__).resolve().parent
 NO_NETWORK = re.compile(r"NewConnectionError|NameResolutionError|ConnectTimeoutError|Connection to \S+ timed out")
 SECONDS = 800
 # The rest of the machine's settings (proxies, keys of real services) is none of the clients' business.
@@ -49,8 +49,8 @@ def counts_of(report):
     return total["tests"] - failed - total["skipped"], failed, total["skipped"]
 
 
-def main(program, folder, *arguments, tests=HERE):
-    """`tests`: a folder of tests with its requirements.txt."""
+def main(tests, program, folder, *arguments):
+    tests = Path(tests).resolve()
     try:
         python = environment_in(Path(folder).resolve(), tests / "requirements.txt")
     except NoNetwork:
