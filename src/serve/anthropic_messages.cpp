@@ -110,6 +110,17 @@ Parts result_parts(const JsonNode& block, const std::string& param) {
   return parts;
 }
 
+// Messages of one role behind one another, which become one.
+struct Turn {
+  std::string role;
+  std::string param;  // of its first message
+  std::string reasoning;
+  Parts parts;
+  std::vector<JsonNode> calls;
+  std::string calls_param;  // of the last
+  bool partial = false;
+};
+
 class BlockReader {
  public:
   explicit BlockReader(RequestPlaces& places) : places_(places) {}
@@ -150,16 +161,6 @@ class BlockReader {
   }
 
  private:
-  struct Turn {
-    std::string role;
-    std::string param;  // of its first message
-    std::string reasoning;
-    Parts parts;
-    std::vector<JsonNode> calls;
-    std::string calls_param;  // of the last
-    bool partial = false;
-  };
-
   static void read_system_block(const JsonNode& block, const std::string& param, Parts& parts) {
     if (type_of_block(block, param) != "text") refuse_type(block, param, "text");
     add_text_block(block, param, parts);

@@ -23,9 +23,8 @@ MAKERS = {
     "repeat": repeating.make,
 }
 # Conversations; in ids the shares differ, since a conversation of lookups is long.
-# What most of training, and its last fifth, are left for: the abilities that take longest.
+# What most of training is left for: the abilities that take longest.
 LAST_SHARES = {"arithmetic": 0.14, "tools": 0.42, "lookup": 0.27, "json": 0.06, "talk": 0.10, "repeat": 0.01}
-LOOKUP_SHARES = {"arithmetic": 0.14, "tools": 0.20, "lookup": 0.50, "json": 0.05, "talk": 0.10, "repeat": 0.01}
 SHARES = {"arithmetic": 0.40, "tools": 0.24, "lookup": 0.10, "json": 0.10, "talk": 0.13, "repeat": 0.03}
 FIRST_SHARES = {"arithmetic": 0.20, "tools": 0.15, "lookup": 0.10, "json": 0.10, "talk": 0.10, "repeat": 0.35}
 LEVELS = ("low", "high", "max", None)  # None: thinking off
@@ -53,8 +52,6 @@ def stage_at(progress):
     """progress 0..1 of the training."""
     if progress < 0.05:
         return Stage(2, 12, FIRST_SHARES)
-    if progress >= 0.8:
-        return Stage(3, 16 if progress < 0.92 else Stage.most_sentences, LOOKUP_SHARES)
     if progress >= 0.4:
         return Stage(3, 40 if progress < 0.7 else Stage.most_sentences, LAST_SHARES)
     return Stage(3, 20 if progress < 0.15 else 45 if progress < 0.3 else Stage.most_sentences)
