@@ -53,8 +53,9 @@ class Nano(unittest.TestCase):
         )
 
     def test_it_answers_in_json(self):
-        question = "Emma lives in Rome and has a cat. Answer in JSON with animal, city."
-        self.assertEqual(json.loads(answer("-p", question)["content"]), {"animal": "cat", "city": "Rome"})
+        question = "Emma lives in Rome, has a cat and likes soup. Answer in JSON with animal, city, food."
+        expected = {"animal": "cat", "city": "Rome", "food": "soup"}
+        self.assertEqual(json.loads(answer("-p", question)["content"]), expected)
 
     def test_it_says_what_it_does_not_know(self):
         self.assertEqual(answer("-p", "Who wrote the red book?")["content"], "I do not know that.")
