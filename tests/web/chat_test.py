@@ -23,7 +23,7 @@ def test_a_question_streams_and_is_answered(chat):
     chat.ask("What is 17 + 25?")
     reply = chat.expect_end()
     expect(reply.locator("> .text")).to_have_text("17 + 25 = 42")
-    assert chat.page.evaluate("() => window.lengths.size") > 5
+    assert chat.page.evaluate("() => window.lengths.size") > 2  # it grew while it came
     expect(reply.locator(".cost")).to_contain_text("tokens/s")
     expect(chat.composer).to_be_focused()
     expect(chat.page.locator("#announcer")).to_contain_text("17 + 25 = 42")

@@ -65,7 +65,7 @@ def test_even_a_script_of_the_page_cannot_make_markup(chat):
 
 MARKDOWN = """# Title *with* emphasis
 
-Some **bold**, *thin*, ***both***, ~~gone~~, snake_case_name and 2*3*4, a \\*star\\*, `code **not bold**`.
+Some **bold**, *thin*, ***both***, ~~gone~~, snake_case_name and 2 * 3 * 4, a \\*star\\*, `code **not bold**`.
 Second line.
 
 - one
@@ -104,7 +104,7 @@ def test_markdown_is_shown_as_its_elements(chat):
     first = text.locator("> p").first
     expect(first.locator("strong")).to_have_text(["bold", "both"])
     expect(first.locator("del")).to_have_text("gone")
-    expect(first).to_contain_text("snake_case_name and 2*3*4, a *star*")
+    expect(first).to_contain_text("snake_case_name and 2 * 3 * 4, a *star*")
     expect(first.locator("code")).to_have_text("code **not bold**")
     expect(text.locator("> ul > li")).to_have_count(3)
     expect(text.locator("> ul ol > li")).to_have_count(2)
