@@ -149,17 +149,22 @@ function readItem(lines, at, mark) {
 function listItem(lines, loose, depth) {
   const nodes = buildAll(lines, depth + 1);
   if (!loose && nodes[0]?.tagName === "P") nodes.splice(0, 1, ...nodes[0].childNodes);
-  const box = checkBox(nodes);
-  return el("li", { class: box ? "task" : null }, box, nodes);
+  const box = addCheckBox(nodes);
+  return el("li", { class: box ? "task" : null }, nodes);
 }
 
-// "[x] done" at the beginning of an item.
-function checkBox(nodes) {
-  const text = nodes[0]?.nodeType === Node.TEXT_NODE ? nodes[0] : null;
-  const found = text?.data.match(/^\[([ xX])\] /);
-  if (!found) return null;
+// "[x] done" at the beginning of an item, which may be in a paragraph of its own.
+function addCheckBox(nodes) {
+  const paragraph = nodes[0]?.tagName === "P" ? nodes[0] : null;
+  const text = paragraph ? paragraph.firstChild : nodes[0];
+  const found = text?.nodeType === Node.TEXT_NODE ? text.data.match(/^\[([ xX])\] /) : null;
+  if (!found) return false;
   text.data = text.data.slice(4);
-  return el("input", { type: "checkbox", disabled: true, checked: found[1] !== " ", "aria-label": found[1] === " " ? "open" : "done" });
+  const done = found[1] !== " ";
+  const box = el("input", { type: "checkbox", disabled: true, checked: done, "aria-label": done ? "done" : "open" });
+  if (paragraph) paragraph.prepend(box);
+  else nodes.unshift(box);
+  return true;
 }
 
 const readers = [readFence, readMath, readHeading, readRule, readQuote, readTable, readList];
