@@ -1,11 +1,24 @@
-// Runs another program and says what it cost, by the kernel's own accounting of the finished process.
+// Starts other programs, and says what one cost, by the kernel's own accounting of the finished process.
 #pragma once
+
+#include <sys/types.h>
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
 namespace perigee {
+
+// Descriptors that become a child's standard streams; it inherits no other. -1: /dev/null for input and
+// output, and for messages wherever ours go.
+struct ChildStreams {
+  int input = -1;
+  int output = -1;
+  int messages = -1;
+};
+
+// The process, which the caller must wait for. kIo naming the program if it cannot be started.
+pid_t spawn_child(const std::vector<std::string>& command, const ChildStreams& streams = {});
 
 struct ChildCost {
   double wall_seconds = 0;

@@ -1,7 +1,6 @@
 #include "bench/peer_process.h"
 
 #include <signal.h>
-#include <spawn.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -10,28 +9,12 @@
 #include <cerrno>
 
 #include "base/error.h"
-
-extern char** environ;
+#include "bench/child_process.h"
 
 namespace perigee {
 namespace {
 
 constexpr std::size_t kLongestLine = std::size_t{1} << 20;
-
-pid_t start(const std::vector<std::string>& command, int socket) {
-  std::vector<char*> arguments;
-  for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
-  arguments.push_back(nullptr);
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_adddup2(&actions, socket, STDIN_FILENO);
-  posix_spawn_file_actions_adddup2(&actions, socket, STDOUT_FILENO);
-  pid_t pid = 0;
-  const int error = posix_spawnp(&pid, arguments.front(), &actions, nullptr, arguments.data(), environ);
-  posix_spawn_file_actions_destroy(&actions);
-  if (error != 0) fail_errno(error, fmt::format("cannot start {}", command.front()));
-  return pid;
-}
 
 }  // namespace
 
@@ -44,7 +27,7 @@ PeerProcess::PeerProcess(std::vector<std::string> command) : command_(std::move(
   }
   socket_ = ends[0];
   try {
-    pid_ = start(command_, ends[1]);
+    pid_ = spawn_child(command_, {.input = ends[1], .output = ends[1]});
   } catch (...) {
     ::close(ends[0]);
     ::close(ends[1]);

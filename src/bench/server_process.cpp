@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <signal.h>
-#include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -13,8 +12,7 @@
 #include <string_view>
 
 #include "base/error.h"
-
-extern char** environ;
+#include "bench/child_process.h"
 
 namespace perigee {
 namespace {
@@ -24,22 +22,6 @@ constexpr std::string_view kListening = "listening on ";
 constexpr auto kGlance = std::chrono::milliseconds(20);
 constexpr auto kPatience = std::chrono::seconds(10);  // after SIGTERM
 
-pid_t start(const std::vector<std::string>& command, int messages) {
-  std::vector<char*> arguments;
-  for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
-  arguments.push_back(nullptr);
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
-  posix_spawn_file_actions_adddup2(&actions, messages, STDERR_FILENO);
-  pid_t pid = 0;
-  const int error = posix_spawnp(&pid, arguments.front(), &actions, nullptr, arguments.data(), environ);
-  posix_spawn_file_actions_destroy(&actions);
-  if (error != 0) fail_errno(error, fmt::format("cannot start {}", command.front()));
-  return pid;
-}
-
 }  // namespace
 
 ServerProcess::ServerProcess(const std::vector<std::string>& command, const CancelToken& cancel) {
@@ -47,7 +29,7 @@ ServerProcess::ServerProcess(const std::vector<std::string>& command, const Canc
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) fail_errno(errno, "cannot make a pipe");
   messages_ = ends[0];
   try {
-    pid_ = start(command, ends[1]);
+    pid_ = spawn_child(command, {.messages = ends[1]});
   } catch (...) {
     ::close(ends[0]);
     ::close(ends[1]);
