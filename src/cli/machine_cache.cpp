@@ -45,11 +45,15 @@ std::optional<MachineRates> load_machine_rates(const fs::path& file) {
   return parse_machine_rates(read_small_file(file, kMostBytes), file.string());
 }
 
+std::optional<double> best_disk_rate(const MachineRates& rates) {
+  if (rates.drive.depths.empty()) return std::nullopt;
+  return std::ranges::max(rates.drive.depths, {}, &DepthRate::bytes_per_second).bytes_per_second;
+}
+
 std::optional<double> known_disk_rate() {
   try {
     const std::optional<MachineRates> rates = load_machine_rates(rates_file({}));
-    if (!rates || rates->drive.depths.empty()) return std::nullopt;
-    return std::ranges::max(rates->drive.depths, {}, &DepthRate::bytes_per_second).bytes_per_second;
+    return rates ? best_disk_rate(*rates) : std::nullopt;
   } catch (const Error&) {
     return std::nullopt;
   }

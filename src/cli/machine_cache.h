@@ -19,6 +19,8 @@ std::filesystem::path rates_file(const std::filesystem::path& given);
 
 // nullopt if there is no such file yet; kCorrupt if it holds something else.
 std::optional<MachineRates> load_machine_rates(const std::filesystem::path& file);
+// Of the depths that were measured; nothing if none was.
+std::optional<double> best_disk_rate(const MachineRates& rates);
 // The best rate of the drive that is kept there; nothing without one, or if it cannot be read.
 std::optional<double> known_disk_rate();
 // Makes the folder if need be; a warning if it cannot be kept.

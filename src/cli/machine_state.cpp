@@ -1,6 +1,5 @@
 #include "cli/machine_state.h"
 
-#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "base/log.h"
@@ -12,14 +11,13 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// The best of the depths that were measured; null without a measurement.
+// Null without a measurement.
 Json measured_limits() {
   try {
     const std::optional<MachineRates> rates = load_machine_rates(rates_file({}));
     if (!rates) return nullptr;
-    double drive = 0;
-    for (const DepthRate& depth : rates->drive.depths) drive = std::max(drive, depth.bytes_per_second);
-    return {{"memory_bytes_per_second", rates->memory_bytes_per_second}, {"disk_bytes_per_second", drive}};
+    return {{"memory_bytes_per_second", rates->memory_bytes_per_second},
+            {"disk_bytes_per_second", best_disk_rate(*rates).value_or(0)}};
   } catch (const std::exception& error) {
     log_warning("the state shows no limits of this machine: {}", error.what());
     return nullptr;

@@ -5,6 +5,7 @@
 
 #include "serve/anthropic_messages.h"
 #include "serve/chat_nodes.h"
+#include "serve/chat_tools.h"
 #include "serve/request_fields.h"
 
 namespace perigee {
@@ -55,13 +56,7 @@ bool add_tools(const JsonNode& request, JsonNode& chat, RequestPlaces& places) {
   const JsonNode* tools = find_set(request, "tools");
   if (tools == nullptr) return false;
   if (!tools->is(JsonKind::kArray)) refuse("tools", "is {}; it must be an array of tools", shown(*tools));
-  std::vector<JsonNode> items;
-  for (std::size_t i = 0; i < tools->items.size(); ++i) {
-    const std::string param = fmt::format("tools[{}]", i);
-    items.push_back(chat_tool(tools->items[i], param));
-    places.add(param + ".function", param);
-  }
-  add_member(chat, "tools", array_node(std::move(items)));
+  add_chat_tools(*tools, chat, places, chat_tool);
   return !tools->items.empty();
 }
 

@@ -4,6 +4,7 @@
 
 #include "serve/answer_parts.h"
 #include "serve/chat_nodes.h"
+#include "serve/chat_tools.h"
 #include "serve/request_fields.h"
 #include "serve/responses_items.h"
 #include "serve/responses_json.h"
@@ -104,13 +105,7 @@ void add_tools(const JsonNode& request, JsonNode& chat, RequestPlaces& places) {
   const JsonNode* tools = find_set(request, "tools");
   if (tools == nullptr) return;
   if (!tools->is(JsonKind::kArray)) return add_member(chat, "tools", *tools);
-  std::vector<JsonNode> items;
-  for (std::size_t i = 0; i < tools->items.size(); ++i) {
-    const std::string param = fmt::format("tools[{}]", i);
-    items.push_back(chat_tool(tools->items[i], param));
-    places.add(param + ".function", param);
-  }
-  add_member(chat, "tools", array_node(std::move(items)));
+  add_chat_tools(*tools, chat, places, chat_tool);
 }
 
 void check_tool_choice(const JsonNode& request) {
