@@ -25,7 +25,8 @@ constexpr const char* kExamples = R"(Examples:
   perigee bench cache hello.trace                              every policy at several sizes
   perigee bench cache hello.trace --slots 500 --slots 6000     sizes of your own
   perigee bench cache --synthetic 300                          no trace at hand: drawn with K3's shape
-"ideal" is Belady's rule, which knows the future: no policy reads less without reading ahead. Rates are shares of the experts
+"ideal" is Belady's rule, which knows the future: no policy reads less without reading ahead. "knows
+the odds" is, for synthetic routing, the best of whoever knows how likely each expert is but not what will be drawn. Rates are shares of the experts
 that steps ask for; those of a synthetic trace say something about its stated statistics only, not about K3.)";
 
 struct CacheArguments {
@@ -75,6 +76,9 @@ std::vector<Row> rows_of_size(const Trace& trace, const CacheArguments& argument
   if (foreseen) {
     options.prefetch = true;
     add("popular, reading ahead", replay(trace, options));
+  }
+  if (arguments.trace.empty()) {
+    add("knows the odds", replay_knowing_odds(arguments.synthetic, trace, slots, skip));
   }
   add("ideal", ideal);
   return rows;

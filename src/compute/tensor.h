@@ -6,6 +6,8 @@
 #include <span>
 #include <vector>
 
+#include "compute/activation_memory.h"
+
 namespace perigee {
 
 // Views of [rows, width], row-major, contiguous.
@@ -46,7 +48,7 @@ class Tensor {
   std::span<const float> values() const { return values_; }
 
  private:
-  std::vector<float> values_;
+  std::vector<float, ActivationAllocator<float>> values_;
   std::size_t rows_ = 0;
   std::size_t width_ = 0;
 };

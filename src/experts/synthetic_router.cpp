@@ -4,6 +4,8 @@
 #include <cmath>
 #include <numeric>
 #include <random>
+#include <span>
+#include <utility>
 
 #include "base/error.h"
 
@@ -38,6 +40,32 @@ class LayerRouter {
     fill(chosen, top_k_);
     std::ranges::sort(chosen);
     return last_ = std::move(chosen);
+  }
+
+  // Of each expert, that the next choice after `last` has it. Filled places are drawn without putting back; a
+  // Poisson stream of draws as long as fills them on average has the same odds but for a trifle.
+  void odds_after(const std::vector<std::uint32_t>& last, double kept, double draws,
+                  std::span<double> odds) const {
+    for (std::size_t rank = 0; rank < order_.size(); ++rank) {
+      const double weight = sums_[rank] - (rank > 0 ? sums_[rank - 1] : 0);
+      odds[order_[rank]] = -std::expm1(-draws * weight);
+    }
+    for (const std::uint32_t expert : last) odds[expert] = kept + (1 - kept) * odds[expert];
+  }
+
+  // The length of that stream.
+  double draws_that_fill(double places) const {
+    const auto filled = [&](double draws) {
+      double sum = 0;
+      for (std::size_t rank = 0; rank < order_.size(); ++rank) {
+        sum += -std::expm1(-draws * (sums_[rank] - (rank > 0 ? sums_[rank - 1] : 0)));
+      }
+      return sum;
+    };
+    double low = 0, high = 1;
+    while (filled(high) < places) high *= 2;
+    for (int i = 0; i < 60; ++i) (filled((low + high) / 2) < places ? low : high) = (low + high) / 2;
+    return low;
   }
 
   // A guess at the choice that is right with this probability, expert by expert.
@@ -100,7 +128,58 @@ double calibrated(const SyntheticRouting& routing) {
   return low;
 }
 
+std::vector<LayerRouter> routers_of(const SyntheticRouting& routing) {
+  std::vector<LayerRouter> routers;
+  for (std::uint64_t layer = 0; layer < routing.layers; ++layer)
+    routers.emplace_back(routing, routing.seed * 1'000'003 + layer);
+  return routers;
+}
+
+// The experts, of all layers, with the best odds: as many as there are slots.
+std::vector<bool> likeliest(const std::vector<double>& odds, std::size_t slots) {
+  std::vector<std::size_t> ids(odds.size());
+  std::iota(ids.begin(), ids.end(), std::size_t{0});
+  const std::size_t count = std::min(slots, ids.size());
+  std::nth_element(
+      ids.begin(), ids.begin() + static_cast<std::ptrdiff_t>(count), ids.end(),
+      [&](std::size_t a, std::size_t b) { return std::pair(odds[a], b) > std::pair(odds[b], a); });
+  std::vector<bool> kept(odds.size(), false);
+  for (std::size_t i = 0; i < count; ++i) kept[ids[i]] = true;
+  return kept;
+}
+
 }  // namespace
+
+ReplayResult replay_knowing_odds(const SyntheticRouting& routing, const Trace& trace, std::size_t slots,
+                                 std::size_t skip) {
+  const double kept = calibrated(routing);
+  const std::vector<LayerRouter> routers = routers_of(routing);
+  const double draws = routers[0].draws_that_fill((1 - kept) * static_cast<double>(routing.top_k));
+  const std::uint64_t round = routing.layers - routing.first_moe_layer;
+  std::vector<double> odds(routing.layers * routing.experts, 0);
+  std::vector<std::vector<std::uint32_t>> last(routing.layers);
+  std::vector<bool> present;
+  ReplayResult result{.slots = slots};
+  for (std::size_t v = 0; v < trace.visits.size(); ++v) {
+    const TraceVisit& visit = trace.visits[v];
+    if (v % round == 0) {
+      for (std::uint64_t layer = routing.first_moe_layer; layer < routing.layers; ++layer) {
+        routers[layer].odds_after(last[layer], kept, draws,
+                                  std::span(odds).subspan(layer * routing.experts, routing.experts));
+      }
+      present = likeliest(odds, slots);
+      if (v >= skip) ++result.tokens;
+    }
+    last[visit.layer] = visit.experts;
+    if (v < skip) continue;
+    result.asked += visit.experts.size();
+    for (const std::uint32_t expert : visit.experts) {
+      const bool hit = present[visit.layer * routing.experts + expert];
+      ++(hit ? result.hits_pool : result.reads_demand);
+    }
+  }
+  return result;
+}
 
 Trace make_synthetic_trace(const SyntheticRouting& routing) {
   if (routing.top_k == 0 || 2 * routing.top_k > routing.experts ||
@@ -109,9 +188,7 @@ Trace make_synthetic_trace(const SyntheticRouting& routing) {
          routing.layers);
   }
   const double kept = calibrated(routing);
-  std::vector<LayerRouter> routers;
-  for (std::uint64_t layer = 0; layer < routing.layers; ++layer)
-    routers.emplace_back(routing, routing.seed * 1'000'003 + layer);
+  std::vector<LayerRouter> routers = routers_of(routing);
   Trace trace{routing.layers, routing.experts, routing.expert_bytes, {}};
   for (std::uint64_t token = 0; token < routing.tokens; ++token) {
     for (auto layer = static_cast<std::uint32_t>(routing.first_moe_layer); layer < routing.layers; ++layer) {

@@ -3,6 +3,7 @@
 // from such a trace are labelled wherever they are shown.
 #pragma once
 
+#include "experts/replay.h"
 #include "experts/trace.h"
 
 namespace perigee {
@@ -23,6 +24,14 @@ struct SyntheticRouting {
 };
 
 Trace make_synthetic_trace(const SyntheticRouting& routing);
+
+// What could be had for such a trace by one who knows the routers' odds exactly (each expert's popularity,
+// and the chance that a choice is repeated) but not their draws, and who does not read ahead. To be in memory
+// at a visit an expert must have been kept for the whole round before it; so the best is to keep, in each
+// round, the experts that are likeliest at the next visit of their layer. That they had to be read once
+// before is forgiven. `trace` is make_synthetic_trace's.
+ReplayResult replay_knowing_odds(const SyntheticRouting& routing, const Trace& trace, std::size_t slots,
+                                 std::size_t skip = 0);
 
 // What a trace has of these, measured on single-token steps: the share of the uses that the most used tenth
 // of each layer's experts get, the overlap of a step with the one before, and how much was foreseen.

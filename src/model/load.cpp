@@ -1,7 +1,9 @@
 // Loads a whole model: its layers (model/layer_loader.h) and the tensors outside layers.
 #include <deque>
+#include <optional>
 
 #include "base/memory.h"
+#include "compute/activation_memory.h"
 #include "experts/expert_files.h"
 #include "experts/slot_pool.h"
 #include "experts/streamed_experts.h"
@@ -97,6 +99,7 @@ struct LoadedModel::Storage {
   WeightArena arena;
   std::deque<std::vector<float>> vectors;
   MemoryPlan plan;
+  std::optional<ActivationReserve> activations;
   std::unique_ptr<ResidentExperts> resident;
   std::unique_ptr<StreamedExperts> streamed;
 };
@@ -120,6 +123,7 @@ LoadedModel LoadedModel::load(const std::filesystem::path& checkpoint, const Opt
   }
   reader.check_nothing_left(config.num_hidden_layers, storage->resident ? 0 : config.num_experts);
   storage->load_trunk(reader, options);
+  storage->activations.emplace(storage->plan.activations, options.streaming.lock_memory);
   if (from_files.files) {
     StreamedOptions streaming = options.streaming;
     streaming.slots = storage->plan.slots;

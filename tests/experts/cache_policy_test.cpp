@@ -156,6 +156,38 @@ TEST(Replay, ReadingAheadTurnsMissesIntoHits) {
   EXPECT_GE(with.reads_demand + with.reads_ahead, without.reads_demand);
 }
 
+TEST(KnowingOdds, KeepsTheSlotsShareWhereAllAreEquallyLikely) {
+  SyntheticRouting routing{.layers = 9, .experts = 96, .top_k = 8, .tokens = 600};
+  routing.skew = routing.overlap = 0;
+  const Trace trace = make_synthetic_trace(routing);
+  for (const std::size_t slots : {80, 400}) {  // of 8 layers
+    EXPECT_NEAR(replay_knowing_odds(routing, trace, slots).hit_rate(), static_cast<double>(slots) / (8 * 96),
+                0.01);
+  }
+}
+
+TEST(KnowingOdds, IsAtLeastWhatRepetitionGivesToThoseWhoKeepTheLastChoice) {
+  SyntheticRouting routing{.layers = 9, .experts = 896, .top_k = 8, .tokens = 400};
+  routing.skew = 0;
+  const Trace trace = make_synthetic_trace(routing);
+  const ReplayResult result = replay_knowing_odds(routing, trace, 8 * 8, 8 * 100);
+  EXPECT_NEAR(result.hit_rate(), routing.overlap, 0.02);
+  EXPECT_EQ(result.tokens, 300u);
+  EXPECT_EQ(result.asked, 300u * 8 * 8);
+}
+
+TEST(KnowingOdds, IsAboveEveryPolicyThatKnowsThePastOnly) {
+  SyntheticRouting routing{.layers = 9, .experts = 96, .top_k = 8, .tokens = 400};
+  routing.skew = 0.8;
+  const Trace trace = make_synthetic_trace(routing);
+  for (const std::size_t slots : {48, 150, 400}) {
+    ReplayOptions options;
+    options.slots = slots;
+    EXPECT_GT(replay_knowing_odds(routing, trace, slots).hit_rate(), replay(trace, options).hit_rate())
+        << slots;
+  }
+}
+
 TEST(SyntheticTrace, HasTheStatisticsItStates) {
   SyntheticRouting routing{.layers = 4, .tokens = 600};
   const TraceStatistics s = measure_trace(make_synthetic_trace(routing));

@@ -49,6 +49,8 @@ class Chat:
         self.questions = page.locator("article.question")
 
     def open(self, path="/"):
+        """Opens the page, or opens it again once it has kept what it was told: that is not instant."""
+        expect(self.page.locator("body[data-saving]")).to_have_count(0)
         self.page.goto(self.url + path)
         expect(self.page.locator("body[data-ready]")).to_be_attached()
         return self

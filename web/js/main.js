@@ -32,7 +32,7 @@ function notice(sentence) {
   byId("notices").append(line);
 }
 
-const storage = new Storage(notice);
+const storage = new Storage(notice, (saving) => document.body.toggleAttribute("data-saving", saving));
 const images = new Images(notice);
 const machine = new MachineView(byId("machine"), () => needKey());
 const log = new LogView({ busy: () => running !== null, edit, again, branch });

@@ -15,9 +15,12 @@ function openDatabase() {
 }
 
 export class Storage {
-  // `onTrouble(sentence)` hears, once for each kind, of what could not be kept.
-  constructor(onTrouble) {
+  // `onTrouble(sentence)` hears, once for each kind, of what could not be kept; `onSaving(saving)` whether a change
+  // is still on its way, so that closing the page would lose it.
+  constructor(onTrouble, onSaving) {
     this.onTrouble = onTrouble;
+    this.onSaving = onSaving;
+    this.saving = 0;
     this.database = null;
     this.told = new Set();
   }
@@ -48,21 +51,26 @@ export class Storage {
     return Promise.all([request, done]).then(([result]) => result);
   }
 
-  async put(conversation) {
+  async change(work, trouble) {
     if (!this.database) return;
+    this.onSaving(++this.saving > 0);
     try {
-      await this.run("readwrite", (store) => store.put(structuredClone(conversation)));
+      await this.run("readwrite", work);
     } catch {
-      this.tell("The browser's storage is full: changes last until the tab is closed. Export or delete conversations.");
+      this.tell(trouble);
+    } finally {
+      this.onSaving(--this.saving > 0);
     }
   }
 
-  async remove(id) {
-    if (!this.database) return;
-    try {
-      await this.run("readwrite", (store) => store.delete(id));
-    } catch {
-      this.tell("A conversation could not be deleted from the browser's storage.");
-    }
+  put(conversation) {
+    return this.change(
+      (store) => store.put(structuredClone(conversation)),
+      "The browser's storage is full: changes last until the tab is closed. Export or delete conversations.");
+  }
+
+  remove(id) {
+    return this.change(
+      (store) => store.delete(id), "A conversation could not be deleted from the browser's storage.");
   }
 }

@@ -15,6 +15,8 @@
 #include "numerics/elementary.h"
 
 #define PERIGEE_INLINE [[gnu::always_inline]] inline
+// For loops that need all registers: what surrounds them then holds none.
+#define PERIGEE_APART [[gnu::noinline]]
 #define PERIGEE_LAMBDA __attribute__((always_inline))
 
 // Makes the compiler hold a vector in a register.

@@ -81,9 +81,15 @@ PERIGEE_INLINE void put(const LinearTask& task, std::size_t token, std::size_t r
 }
 
 // Rows that are read side by side for few tokens. Several streams of bytes bring more of a long row from
-// memory at a time; a row of 4-bit weights is so short that fetching ahead already meets the next ones.
-template <typename Form>
-constexpr std::size_t kStreams = Form::kFormat == WeightFormat::kBf16 ? 4 : 1;
+// memory at a time; a row of 4-bit weights is so short that fetching ahead already meets the next ones. The
+// floats of a few tokens do not stay in the first-level cache from row to row, so many rows share each block
+// of them; where AVX2 decodes 4-bit weights, that takes longer than fetching them again.
+template <typename Form, int tokens>
+constexpr std::size_t streams() {
+  constexpr bool kLong = Form::kFormat == WeightFormat::kBf16;
+  if (tokens > 1 && Form::kSteps == 8 && (kLong || kWidth == 16)) return 16;
+  return kLong || (tokens == 4 && Form::kSteps == 4) ? 4 : 1;
+}
 
 // `rows` rows from `first` on, for few tokens: sums in registers. False if the guard forbids the form.
 template <typename Form, int tokens, std::size_t rows>
@@ -103,12 +109,18 @@ PERIGEE_INLINE bool stream_rows(const LinearTask& task, std::size_t first) {
     return RowBytes{row[r].values + b * value_bytes(Form::kFormat),
                     row[r].scales + b * scale_bytes(Form::kFormat)};
   };
+  const auto add_row = [&](std::size_t r, std::size_t b) PERIGEE_LAMBDA {
+    const RowBytes block = row_at(r, b);
+    prefetch<Form::kFormat>(block.values + kPrefetchBytes);
+    add_block<Form, tokens>(block, task.x + b * kXBlock<Form>, task.x_stride, sums[r], guard);
+  };
   for (std::size_t b = 0; b < blocks; ++b) {
+    if constexpr (rows <= 4) {
 #pragma GCC unroll 4
-    for (std::size_t r = 0; r < rows; ++r) {
-      const RowBytes block = row_at(r, b);
-      prefetch<Form::kFormat>(block.values + kPrefetchBytes);
-      add_block<Form, tokens>(block, task.x + b * kXBlock<Form>, task.x_stride, sums[r], guard);
+      for (std::size_t r = 0; r < rows; ++r) add_row(r, b);
+    } else {
+#pragma GCC unroll 1
+      for (std::size_t r = 0; r < rows; ++r) add_row(r, b);
     }
   }
   if (left != 0) {
@@ -130,9 +142,10 @@ PERIGEE_INLINE bool stream_rows(const LinearTask& task, std::size_t first) {
 template <typename Form, int tokens>
 void streamed_rows(const LinearTask& task, std::size_t begin, std::size_t end) {
   for (std::size_t r = begin; r < end;) {
-    const std::size_t rows = end - r < kStreams<Form> ? 1 : kStreams<Form>;
-    const bool done = rows == 1 ? stream_rows<Form, tokens, 1>(task, r)
-                                : stream_rows<Form, tokens, kStreams<Form>>(task, r);
+    constexpr std::size_t kStreams = streams<Form, tokens>();
+    const std::size_t rows = end - r < kStreams ? 1 : kStreams;
+    const bool done =
+        rows == 1 ? stream_rows<Form, tokens, 1>(task, r) : stream_rows<Form, tokens, kStreams>(task, r);
     if constexpr (Form::Guard::kNeeded) {
       if (!done) streamed_rows<typename Form::Gradual, tokens>(task, r, r + rows);
     } else {

@@ -34,7 +34,8 @@ void PackedRows::reserve(std::size_t tokens, std::size_t columns, Packing packin
   packing_ = packing;
   stride_ = packed_bytes(columns, packing);
   const std::size_t size = std::max<std::size_t>(tokens * stride_, 1);
-  bytes_.reset(static_cast<std::byte*>(::operator new (size, std::align_val_t{kPackedAlignment})));
+  static_assert(kPackedAlignment <= kActivationAlignment);
+  bytes_ = {static_cast<std::byte*>(allocate_activation(size)), Free{size}};
 }
 
 bool PackedRows::pack_pairs(const CpuKernels& kernels, WeightFormat weights, ConstRows x, ThreadPool& pool) {

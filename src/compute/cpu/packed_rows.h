@@ -2,9 +2,9 @@
 #pragma once
 
 #include <memory>
-#include <new>
 
 #include "base/thread_pool.h"
+#include "compute/activation_memory.h"
 #include "compute/cpu/cpu_kernels.h"
 
 namespace perigee {
@@ -24,7 +24,8 @@ class PackedRows {
   void reserve(std::size_t tokens, std::size_t columns, Packing packing);
 
   struct Free {
-    void operator()(std::byte* bytes) const { ::operator delete (bytes, std::align_val_t{kPackedAlignment}); }
+    std::size_t size;
+    void operator()(std::byte* bytes) const { release_activation(bytes, size); }
   };
   std::unique_ptr<std::byte, Free> bytes_;
   std::size_t stride_ = 0;

@@ -5,12 +5,15 @@
 // Included by linear_body.h.
 constexpr std::size_t kTileSets = 16 / kTileRows;  // sets of kTileRows rows
 constexpr std::size_t kChunkTokens = 66;
+// Blocks of a panel: 16 rows of so many leave half of 32 KiB free.
+template <typename Form>
+constexpr std::size_t kTileBlocks = (16 << 10) / (16 * Form::kSteps * kVectorBytes);
 
 // The scales of a panel, and the weights of one group of its lanes at a time.
 template <typename Form, int rows>
 struct Tile {
-  typename Form::Word words[kTileSets][kTileBlocks][Form::kSteps][rows];
-  F scales[kGroups][kTileSets][kTileBlocks][rows];
+  typename Form::Word words[kTileSets][kTileBlocks<Form>][Form::kSteps][rows];
+  F scales[kGroups][kTileSets][kTileBlocks<Form>][rows];
 };
 template <int rows>
 using TileSums = F[kGroups][kChunkTokens][kTileSets][rows];
@@ -38,14 +41,23 @@ PERIGEE_INLINE void multiply_block(const typename Form::Word (*words)[rows],
   }
 }
 
+// Whether the sums of a few rows and tokens stay in registers, beside the products, while a panel is used.
+constexpr bool kKeepsSums = kRegisters >= 2 * kTileRows * kTileTokens + kTileTokens + 1;
+
 // x: the first of `tokens` packed tokens, at this group of the panel's first block.
 template <typename Form, int rows, int tokens>
-PERIGEE_INLINE void use_tile(const typename Form::Word (*words)[Form::kSteps][rows], const F (*scales)[rows],
-                             std::size_t blocks, bool fresh, const std::byte* x, std::size_t x_stride,
-                             F (*sums)[kTileSets][rows]) {
+PERIGEE_APART static void use_tile(const typename Form::Word (*words)[Form::kSteps][rows],
+                                   const F (*scales)[rows], std::size_t blocks, bool fresh,
+                                   const std::byte* x, std::size_t x_stride, F (*sums)[kTileSets][rows]) {
   const std::byte* at[tokens];
+  F kept[tokens][rows];
 #pragma GCC unroll 4
-  for (int t = 0; t < tokens; ++t) at[t] = x + static_cast<std::size_t>(t) * x_stride;
+  for (int t = 0; t < tokens; ++t) {
+    at[t] = x + static_cast<std::size_t>(t) * x_stride;
+#pragma GCC unroll 4
+    for (int r = 0; kKeepsSums && r < rows; ++r) kept[t][r] = fresh ? zero() : sums[t][0][r];
+  }
+#pragma GCC unroll 1
   for (std::size_t b = 0; b < blocks; ++b) {
     F p[tokens][rows];
     multiply_block<Form, rows, tokens>(words[b], at, p);
@@ -53,11 +65,20 @@ PERIGEE_INLINE void use_tile(const typename Form::Word (*words)[Form::kSteps][ro
     for (int t = 0; t < tokens; ++t) {
 #pragma GCC unroll 4
       for (int r = 0; r < rows; ++r) {
-        sums[t][0][r] = fma(p[t][r], scales[b][r], fresh && b == 0 ? zero() : sums[t][0][r]);
+        if constexpr (kKeepsSums) {
+          kept[t][r] = fma(p[t][r], scales[b][r], kept[t][r]);
+        } else {
+          sums[t][0][r] = fma(p[t][r], scales[b][r], fresh && b == 0 ? zero() : sums[t][0][r]);
+        }
       }
       at[t] += kXBlock<Form>;
       PERIGEE_KEEP(at[t]);  // or GCC computes every address of every token beforehand and spills them
     }
+  }
+#pragma GCC unroll 4
+  for (int t = 0; t < tokens; ++t) {
+#pragma GCC unroll 4
+    for (int r = 0; kKeepsSums && r < rows; ++r) sums[t][0][r] = kept[t][r];
   }
 }
 
@@ -109,7 +130,7 @@ struct TiledRows {
   // A group's share of the lines of the next panel: all of them at once would hold up the decoding.
   PERIGEE_INLINE static void prefetch_group(const std::byte* values, std::size_t g) {
     constexpr std::size_t kBytes = kGroupBytes<Form::kFormat>;
-    const std::byte* next = values + kTileBlocks * value_bytes(Form::kFormat) + g * kBytes;
+    const std::byte* next = values + kTileBlocks<Form> * value_bytes(Form::kFormat) + g * kBytes;
     for (std::size_t line = 0; line < kBytes; line += 64) __builtin_prefetch(next + line);
   }
 
@@ -146,8 +167,8 @@ struct TiledRows {
 
   void run() {
     const std::size_t blocks = (task.matrix->columns + kDotBlock - 1) / kDotBlock;
-    for (std::size_t b = 0; b < blocks; b += kTileBlocks) {
-      const std::size_t count = blocks - b < kTileBlocks ? blocks - b : kTileBlocks;
+    for (std::size_t b = 0; b < blocks; b += kTileBlocks<Form>) {
+      const std::size_t count = blocks - b < kTileBlocks<Form> ? blocks - b : kTileBlocks<Form>;
       fill_scales(b, count);
       for (std::size_t g = 0; g < kGroups; ++g) {
         fill_words(b, count, g);

@@ -7,7 +7,7 @@ constexpr std::size_t kWidth = 8;
 constexpr int kTileRows =
     4;  // rows x tokens: their products, with three activations and a weight, take 16 registers
 constexpr int kTileTokens = 3;
-constexpr std::size_t kTileBlocks = 4;  // 16 rows of so many blocks leave half of 32 KiB free
+constexpr int kRegisters = 16;
 
 PERIGEE_INLINE F splat(float x) {
   return _mm256_set1_ps(x);

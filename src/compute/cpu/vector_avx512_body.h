@@ -8,7 +8,7 @@ constexpr std::size_t kWidth = 16;
 constexpr int kTileRows =
     4;  // rows x tokens: 5 x 4 or 6 x 4 products would fit 32 registers and are no faster
 constexpr int kTileTokens = 3;
-constexpr std::size_t kTileBlocks = 2;  // 16 rows of so many blocks leave half of 32 KiB free
+constexpr int kRegisters = 32;
 
 PERIGEE_INLINE F splat(float x) {
   return _mm512_set1_ps(x);
