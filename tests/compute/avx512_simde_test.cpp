@@ -49,9 +49,21 @@ __m512i twin_widen(Vector x) {
   return wide.vector();
 }
 
+// Reads the words of the mask alone, which is what it is for.
+__m512i twin_load_words(unsigned mask, const void* from) {
+  Lanes<std::uint32_t, __m512i> words;
+  for (int l = 0; l < 16; ++l) {
+    words.at[l] = 0;
+    if (mask >> l & 1) std::memcpy(&words.at[l], static_cast<const std::byte*>(from) + 4 * l, 4);
+  }
+  return words.vector();
+}
+
 #define __mmask16 simde__mmask16
 #undef _mm512_fmadd_ps
 #define _mm512_fmadd_ps(a, b, c) twin_fmadd(a, b, c)
+#undef _mm512_maskz_loadu_epi32
+#define _mm512_maskz_loadu_epi32(mask, from) twin_load_words(mask, from)
 #define _mm512_cvtepu8_epi32(x) twin_widen<std::uint8_t>(x)
 #define _mm512_cvtepu16_epi32(x) twin_widen<std::uint16_t>(x)
 

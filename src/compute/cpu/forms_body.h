@@ -77,9 +77,19 @@ PERIGEE_INLINE void copy_tail_scales(const std::byte* from, std::size_t columns,
 // A group of lanes that the row ends in, filled up with zeros.
 template <WeightFormat format>
 struct PaddedGroup {
+  static_assert(kGroupBytes<format> % kVectorBytes == 0);
   alignas(64) std::byte values[kGroupBytes<format>] = {};
 
-  PERIGEE_INLINE PaddedGroup(const std::byte* from, std::size_t bytes) { copy_few(from, bytes, values); }
+  // By whole vectors where that can be: what is stored in pieces and then loaded at once waits for all of
+  // them.
+  PERIGEE_INLINE PaddedGroup(const std::byte* from, std::size_t bytes) {
+    if (bytes % 4 != 0) {
+      copy_few(from, bytes, values);
+    } else {
+      for (std::size_t at = 0; at < bytes; at += kVectorBytes)
+        store_bits(values + at, load_words(from + at, (bytes - at) / 4));
+    }
+  }
 };
 
 // The last, incomplete block of a row, filled up with zeros.

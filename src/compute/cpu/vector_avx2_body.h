@@ -52,6 +52,15 @@ PERIGEE_INLINE I splat_bits(std::uint32_t x) {
 PERIGEE_INLINE I load_bits(const void* from) {
   return _mm256_loadu_si256(static_cast<const __m256i*>(from));
 }
+PERIGEE_INLINE void store_bits(void* to, I x) {
+  _mm256_storeu_si256(static_cast<__m256i*>(to), x);
+}
+// The first words; zeros behind them, where nothing is read.
+PERIGEE_INLINE I load_words(const void* from, std::size_t words) {
+  const I count = _mm256_set1_epi32(static_cast<int>(words < kWidth ? words : kWidth));
+  const I reached = _mm256_cmpgt_epi32(count, _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+  return _mm256_maskload_epi32(static_cast<const int*>(from), reached);
+}
 PERIGEE_INLINE I add_bits(I a, I b) {
   return _mm256_add_epi32(a, b);
 }

@@ -53,6 +53,13 @@ PERIGEE_INLINE I splat_bits(std::uint32_t x) {
 PERIGEE_INLINE I load_bits(const void* from) {
   return _mm512_loadu_si512(from);
 }
+PERIGEE_INLINE void store_bits(void* to, I x) {
+  _mm512_storeu_si512(to, x);
+}
+// The first words; zeros behind them, where nothing is read.
+PERIGEE_INLINE I load_words(const void* from, std::size_t words) {
+  return _mm512_maskz_loadu_epi32(static_cast<Mask>(words < kWidth ? (1u << words) - 1 : 0xFFFFu), from);
+}
 PERIGEE_INLINE I add_bits(I a, I b) {
   return _mm512_add_epi32(a, b);
 }
