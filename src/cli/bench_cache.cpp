@@ -25,9 +25,9 @@ constexpr const char* kExamples = R"(Examples:
   perigee bench cache hello.trace                              every policy at several sizes
   perigee bench cache hello.trace --slots 500 --slots 6000     sizes of your own
   perigee bench cache --synthetic 300                          no trace at hand: drawn with K3's shape
-"ideal" is Belady's rule, which knows the future: no policy reads less without reading ahead. "knows
-the odds" is, for synthetic routing, the best of whoever knows how likely each expert is but not what will be drawn. Rates are shares of the experts
-that steps ask for; those of a synthetic trace say something about its stated statistics only, not about K3.)";
+"ideal" is Belady's rule, which knows the future: no policy reads less without reading ahead. "knows the odds" is, for
+synthetic routing, the best of whoever knows how likely each expert is but not what will be drawn. Rates are shares of the
+experts that steps ask for; those of a synthetic trace say something about its stated statistics only, not about K3.)";
 
 struct CacheArguments {
   std::string trace;

@@ -75,11 +75,11 @@ def tools_questions(tokenizer, count):
 
 
 def lookup_questions(tokenizer, count):
+    """Facts of different kinds, then, counted apart, texts with several facts of a kind."""
     for i, level in enumerate(levels(count)):
-        least = 3 if i % 8 < 4 else 120  # half of the texts are long
-        task = world.measured_task("lookup", i, questions=1, least_sentences=least)
-        question = Question(tokenizer, task, len(task.rounds) - 1, level, ["lookup"])
-        away = distance(tokenizer, question.prompt, question.round.response)
+        question = lookup_question(tokenizer, i, level, alike=False)
+        question.rows.append("lookup")
+        away = distance(tokenizer, question.prompt, question.round.thinks["low"].removeprefix("The text says: "))
         if away is None:
             question.rows.append("lookup, not there")
         else:
@@ -88,6 +88,16 @@ def lookup_questions(tokenizer, count):
                 f"lookup, {reach:4} ids back at most" if reach < 10**6 else "lookup, more than 1000 ids back"
             )
         yield question
+    for i, level in enumerate(levels(count)):
+        question = lookup_question(tokenizer, i, level, alike=True)
+        question.rows.append("lookup among facts alike")
+        yield question
+
+
+def lookup_question(tokenizer, index, level, alike):
+    least = 3 if index % 8 < 4 else 120  # half of the texts are long
+    task = world.measured_task("lookup", index, questions=1, least_sentences=least, alike=alike)
+    return Question(tokenizer, task, len(task.rounds) - 1, level, [])
 
 
 def distance(tokenizer, prompt, statement):

@@ -1,22 +1,26 @@
 """Ability (d): finding a fact that stands up to a thousand tokens earlier, and saying so when it is not there.
 
-A text of facts about invented people is followed by several questions, each in its own turn. The keys are the facts
-asked for, so a measured question is about a fact no training text holds.
+A text of facts about invented people is followed by several questions, each in its own turn. The keys are the facts,
+so a measured question is about a fact no training text holds.
 """
+
+import re
 
 from task import WORDS, Round, Task, choose, user, with_articles
 
 FIRST_NAMES = WORDS["name"]
 TITLES = ("doctor", "teacher", "farmer", "baker", "writer", "painter", "sailor", "driver", "singer", "nurse")
-RELATIONS = {  # name: (statement, question, how the answer is told, words)
+# name: (statement, question, words). Who it is about stands at most three ids before the value, as far as a convolution of
+# four ids looks back: a pair of who and what can then be one key of a memory.
+RELATIONS = {
     "city": ("{x} lives in {y}.", "Where does {x} live?", WORDS["city"]),
     "food": ("{x} likes {y}.", "What does {x} like?", WORDS["food"]),
-    "job": ("{x} works as a {y}.", "What is the job of {x}?", WORDS["job"]),
+    "job": ("{x} is a {y}.", "What is the job of {x}?", WORDS["job"]),
     "animal": ("{x} has a {y}.", "Which animal does {x} have?", WORDS["animal"]),
     "color": ("{x} wears a {y} hat.", "Which color is the hat of {x}?", WORDS["color"]),
     "code": ("The code of {x} is {y}.", "What is the code of {x}?", None),
     "day": ("{x} comes on {y}.", "When does {x} come?", WORDS["day"]),
-    "place": ("The {x} is in the {y}.", "Where is the {x}?", WORDS["place"]),
+    "place": ("The {x} is in {y}.", "Where is the {x}?", WORDS["city"]),
 }
 FILLER = (
     "The {a} {b} is near the {c}.",
@@ -29,6 +33,7 @@ FILLER = (
 )
 INTRODUCTIONS = ("Read this text. {}", "Here is a text: {}", "{}", "Remember this: {}", "Notes: {}")
 MOST_FACTS = 12
+MOST_SENTENCES = 135  # about eight ids each
 ACKNOWLEDGED = "I have read it. What do you want to know?"
 
 
@@ -47,20 +52,35 @@ def stated(relation, subject, value):
     return with_articles(RELATIONS[relation][0].format(x=subject, y=value))
 
 
+def answered(statement):
+    """Not the bare statement: a first word without a space before it is spelled in other ids than in the text."""
+    return "The text says that " + re.sub("^The ", "the ", statement)
+
+
 def filler(rng):
     kinds = {"a": "adjective", "b": "thing", "c": "place", "d": "adjective", "m": "month", "t": "time"}
     words = {letter: choose(rng, WORDS[kind]) for letter, kind in kinds.items()}
     return with_articles(choose(rng, FILLER).format(**words))
 
 
-def facts_for(rng, count):
-    """{(relation, subject): value}; some subjects never get a fact of some relations."""
-    facts = {}
-    while len(facts) < count:
-        relation = choose(rng, sorted(RELATIONS))
-        subject = subjects(rng, relation, 1)[0]
-        facts.setdefault((relation, subject), value_for(rng, relation))
-    return facts
+def alike_facts(rng, count):
+    """Facts of few relations about few people, so that neither who nor what alone says which one is meant, and pairs of both
+    that the text could have and has not.
+    """
+    relations = rng.sample(sorted(RELATIONS), rng.choice((1, 2, 3, 4, len(RELATIONS))))
+    least = -(-count // len(relations))
+    names = rng.sample(FIRST_NAMES, least + rng.choice((0, 1, 3, 8)))
+    things = rng.sample(WORDS["thing"], least + rng.choice((0, 1, 3, 8)))
+    pairs = [(r, s) for r in relations for s in (things if r == "place" else names)]
+    rng.shuffle(pairs)
+    return {pair: value_for(rng, pair[0]) for pair in pairs[:count]}, pairs[count:]
+
+
+def different_facts(rng, count):
+    """One fact of each relation at most, and questions about the relations that the text does not mention."""
+    relations = rng.sample(sorted(RELATIONS), len(RELATIONS))
+    pairs = [(relation, subjects(rng, relation, 1)[0]) for relation in relations]
+    return {pair: value_for(rng, pair[0]) for pair in pairs[:count]}, pairs[count:]
 
 
 def text_of(rng, facts, sentences):
@@ -78,7 +98,7 @@ def answer_round(relation, subject, value, incoming):
         "max": f"The question is about the {relation} of {subject}. I look for {subject} and {relation} in the text. "
         f"It says: {statement} So the answer is {value}.",
     }
-    return Round(incoming, thinks, statement)
+    return Round(incoming, thinks, answered(statement))
 
 
 def missing_round(relation, subject, incoming):
@@ -91,19 +111,23 @@ def missing_round(relation, subject, incoming):
     return Round(incoming, thinks, "The text does not say that.")
 
 
-def question_rounds(rng, facts, count):
+def question_rounds(rng, facts, near, count):
     """Rounds and the keys of the facts they ask for; one question in eight has no answer."""
     rounds, keys = [], []
     for relation, subject in rng.sample(sorted(facts), count):
-        question = user(RELATIONS[relation][1].format(x=subject))
         if rng.random() < 0.125:
-            relation, subject = absent(rng, facts)
+            relation, subject = choose(rng, near) if near else absent(rng, facts)
             rounds.append(missing_round(relation, subject, [user(RELATIONS[relation][1].format(x=subject))]))
             continue
         value = facts[relation, subject]
+        question = user(RELATIONS[relation][1].format(x=subject))
         rounds.append(answer_round(relation, subject, value, [question]))
-        keys.append(f"fact {relation} {subject} {value}")
+        keys.append(fact_key(relation, subject, value))
     return rounds, keys
+
+
+def fact_key(relation, subject, value):
+    return f"fact {relation} {subject} {value}"
 
 
 def absent(rng, facts):
@@ -114,11 +138,13 @@ def absent(rng, facts):
             return relation, subject
 
 
-def make(rng, most_sentences=135, questions=None, least_sentences=3):
-    """About eight ids a sentence."""
+def make(rng, most_sentences=MOST_SENTENCES, questions=None, least_sentences=3, alike=None):
+    """`alike`: whether the text may have several facts of one relation; None: mostly; the others are easier."""
+    alike = rng.random() < 0.7 if alike is None else alike
     sentences = rng.randint(least_sentences, most_sentences)
-    facts = facts_for(rng, min(MOST_FACTS, max(2, sentences * 2 // 5)))
-    rounds, keys = question_rounds(rng, facts, questions or min(len(facts), rng.randint(3, 9)))
+    most = min(MOST_FACTS if alike else len(RELATIONS) - 1, sentences)
+    facts, near = (alike_facts if alike else different_facts)(rng, rng.randint(2, most))
+    rounds, keys = question_rounds(rng, facts, near, questions or min(len(facts), rng.randint(3, 9)))
     text = choose(rng, INTRODUCTIONS).format(text_of(rng, facts, sentences))
     if rng.random() < 0.5:
         think = {
@@ -129,4 +155,5 @@ def make(rng, most_sentences=135, questions=None, least_sentences=3):
         rounds.insert(0, Round([user(text)], think, ACKNOWLEDGED))
     else:
         rounds[0].incoming[0] = user(f"{text} {rounds[0].incoming[0]['content']}")
-    return Task("lookup", keys or ["fact none"], rounds, kind="lookup")
+    stated_keys = [fact_key(relation, subject, value) for (relation, subject), value in facts.items()]
+    return Task("lookup", keys or ["fact none"], rounds, kind="lookup", beside=stated_keys)

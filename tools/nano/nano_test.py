@@ -12,6 +12,7 @@ import torch
 import arithmetic
 import batches
 import chat
+import lookup
 import export
 import talk
 import world
@@ -79,6 +80,25 @@ class Split(unittest.TestCase):
             for x in facts:
                 seen = [not held_out(talk.with_articles(way.format(x=x))) for way in ways]
                 self.assertTrue(any(seen), x)
+
+
+class Lookup(unittest.TestCase):
+    def test_facts_are_of_different_kinds_or_alike(self):
+        for i in range(100):
+            facts, absent = lookup.different_facts(seeded(i), 2 + i % 6)
+            self.assertEqual(len({relation for relation, _ in facts}), 2 + i % 6)
+            self.assertFalse({relation for relation, _ in facts} & {relation for relation, _ in absent})
+            facts, absent = lookup.alike_facts(seeded(i), 12)
+            self.assertEqual(len(facts), 12)
+            self.assertFalse(facts.keys() & set(absent))
+
+    def test_the_text_says_what_is_answered(self):
+        for i in range(100):
+            task = lookup.make(seeded(i))
+            text = task.rounds[0].incoming[0]["content"]
+            for r in task.rounds[task.rounds[0].response == lookup.ACKNOWLEDGED :]:
+                found = r.thinks["low"].removeprefix("The text says: ") in text
+                self.assertEqual(found, r.response != "The text does not say that.")
 
 
 class Conversations(unittest.TestCase):

@@ -33,7 +33,7 @@ TEXT = {
     "hidden_size": HIDDEN,
     "initializer_range": 0.02,
     "intermediate_size": 384,
-    "kv_lora_rank": 64,
+    "kv_lora_rank": 128,
     "latent_moe_use_norm": True,
     "linear_attn_config": {
         "full_attn_layers": list(MLA_LAYERS),

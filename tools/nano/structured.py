@@ -73,5 +73,6 @@ def make(rng):
     elif roll < 0.7:
         form = {"type": "json_object"}
     kind = form["type"] if form else "asked"
-    r = Round([user(question)], thinks(answer), json.dumps(answer))
+    compact = json.dumps(answer, separators=(",", ":"))  # as a reply that a grammar holds to JSON is written
+    r = Round([user(question)], thinks(answer), compact)
     return Task("json", ["person " + json.dumps(values)], [r], response_format=form, kind=kind)

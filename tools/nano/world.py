@@ -23,10 +23,11 @@ MAKERS = {
     "repeat": repeating.make,
 }
 # Conversations; in ids the shares differ, since a conversation of lookups is long.
+FIRST_SHARES = {"arithmetic": 0.20, "tools": 0.15, "lookup": 0.20, "json": 0.10, "talk": 0.10, "repeat": 0.25}
+SHARES = {"arithmetic": 0.33, "tools": 0.25, "lookup": 0.18, "json": 0.09, "talk": 0.11, "repeat": 0.04}
 # What most of training is left for: the abilities that take longest.
-LAST_SHARES = {"arithmetic": 0.14, "tools": 0.42, "lookup": 0.27, "json": 0.06, "talk": 0.10, "repeat": 0.01}
-SHARES = {"arithmetic": 0.40, "tools": 0.24, "lookup": 0.10, "json": 0.10, "talk": 0.13, "repeat": 0.03}
-FIRST_SHARES = {"arithmetic": 0.20, "tools": 0.15, "lookup": 0.10, "json": 0.10, "talk": 0.10, "repeat": 0.35}
+LAST_SHARES = {"arithmetic": 0.14, "tools": 0.35, "lookup": 0.32, "json": 0.07, "talk": 0.10, "repeat": 0.02}
+SHORT_TEXT = 12  # sentences of the texts of lookups
 LEVELS = ("low", "high", "max", None)  # None: thinking off
 LEVEL_SHARES = (0.45, 0.18, 0.17, 0.20)
 NO_EFFORT_MESSAGE = 0.05  # of the thinking ones
@@ -44,24 +45,25 @@ class Stage:
     """How hard training is now."""
 
     most_digits: int = 3
-    most_sentences: int = 135
+    most_sentences: int = lookup.MOST_SENTENCES
     shares: dict = field(default_factory=lambda: SHARES)
 
 
 def stage_at(progress):
     """progress 0..1 of the training."""
     if progress < 0.05:
-        return Stage(2, 12, FIRST_SHARES)
-    if progress >= 0.4:
-        return Stage(3, 40 if progress < 0.7 else Stage.most_sentences, LAST_SHARES)
-    return Stage(3, 20 if progress < 0.15 else 45 if progress < 0.3 else Stage.most_sentences)
+        return Stage(2, SHORT_TEXT, FIRST_SHARES)
+    if progress < 0.4:
+        return Stage(3, SHORT_TEXT if progress < 0.15 else 40)
+    return Stage(3, 80 if progress < 0.6 else lookup.MOST_SENTENCES, LAST_SHARES)
 
 
 def maker_of(ability, stage):
     if ability == "arithmetic":
         return lambda rng: arithmetic.make(rng, stage.most_digits)
     if ability == "lookup":
-        return lambda rng: lookup.make(rng, stage.most_sentences)
+        # Half of the texts are short: a question about one teaches as much, and costs little.
+        return lambda rng: lookup.make(rng, choose(rng, (SHORT_TEXT, stage.most_sentences)))
     return MAKERS[ability]
 
 

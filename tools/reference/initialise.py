@@ -22,20 +22,25 @@ def _initialise_decay(kda):
 
 
 def _initialise_recall(kda):
-    """Keys and queries begin as the same projection of a token, met unmixed by the convolutions: in two heads of three
-    a key stands for the token before its value, in the third for the value's own. Outputs return a value to where it
-    came from. So from the start the state finds what followed an equal token, and says it, for any word, instead of
-    after the thousands of steps in which this usually forms.
+    """Keys and queries begin as the same projection of tokens, met unmixed by the convolutions: in two heads of three a
+    key stands for the three tokens before its value (half of the channels for the first of them, a quarter for each of the
+    others), in the third for the value's own. Outputs return a value to where it came from. So from the start the state
+    finds what followed three equal tokens, and says it, for any words, instead of after the thousands of steps in
+    which this usually forms. Three, because a fact is found by who and what together.
     """
     with torch.no_grad():
         torch.nn.init.orthogonal_(kda.v_proj.weight, gain=STD * math.sqrt(kda.config.hidden_size))
         kda.o_proj.weight.copy_(kda.v_proj.weight.T)
         kda.k_proj.weight.copy_(kda.q_proj.weight)
-        taps = torch.zeros(kda.heads, kda.head_dim, kda.q_conv1d.weight.shape[-1])
-        taps[..., -1] = 1
-        kda.q_conv1d.weight.add_(taps.view_as(kda.q_conv1d.weight))
-        kda.v_conv1d.weight.add_(taps.view_as(kda.v_conv1d.weight))
+        width, quarter = kda.q_conv1d.weight.shape[-1], kda.head_dim // 4
+        last = torch.zeros(kda.heads, kda.head_dim, width)
+        last[..., -1] = 1
+        kda.v_conv1d.weight.add_(last.view_as(kda.v_conv1d.weight))
         before = torch.arange(kda.heads) % 3 != 2
+        taps = last.clone()
+        taps[before, quarter : 2 * quarter] = taps[before, quarter : 2 * quarter].roll(-1, dims=-1)
+        taps[before, 2 * quarter :] = taps[before, 2 * quarter :].roll(-2, dims=-1)
+        kda.q_conv1d.weight.add_(taps.view_as(kda.q_conv1d.weight))
         taps[before] = taps[before].roll(-1, dims=-1)
         kda.k_conv1d.weight.add_(taps.view_as(kda.k_conv1d.weight))
 

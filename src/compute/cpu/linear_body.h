@@ -91,7 +91,7 @@ constexpr std::size_t streams() {
   return kLong || (tokens == 4 && Form::kSteps == 4) ? 4 : 1;
 }
 
-// `rows` rows from `first` on, for few tokens: sums in registers. False if the guard forbids the form.
+// `rows` rows from `first` on, for few tokens. False if the guard forbids the form.
 template <typename Form, int tokens, std::size_t rows>
 PERIGEE_INLINE bool stream_rows(const LinearTask& task, std::size_t first) {
   const std::size_t blocks = task.matrix->columns / kDotBlock;
