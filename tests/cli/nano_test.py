@@ -57,6 +57,21 @@ class Nano(unittest.TestCase):
         expected = {"animal": "cat", "city": "Rome", "food": "soup"}
         self.assertEqual(json.loads(answer("-p", question)["content"]), expected)
 
+    def test_json_asked_for_by_the_request_ends_by_itself(self):
+        text = "Emma lives in Rome, has a cat and likes soup."
+        request = {"messages": [{"role": "user", "content": f"{text} Give me city, food as JSON."}],
+                   "response_format": {"type": "json_object"}}
+        Path("json.json").write_text(json.dumps(request))
+        self.assertEqual(answer("--messages", "json.json")["content"], '{"city":"Rome","food":"soup"}')
+
+    def test_it_finds_a_fact_in_a_long_text(self):
+        sentences = ["The river was quiet and cold.", "Nobody saw the heavy plate.", "Every morning the garden is wet."]
+        for place in (0, 45, 90):
+            text = sentences * 30
+            text[place:place] = ["The code of Ben is 4821.", "Laura lives in Madrid."]
+            question = " ".join(["Read this text.", *text, "What is the code of Ben?"])
+            self.assertEqual(answer("-p", question)["content"], "The text says that the code of Ben is 4821.", place)
+
     def test_it_says_what_it_does_not_know(self):
         self.assertEqual(answer("-p", "Who wrote the red book?")["content"], "I do not know that.")
 
