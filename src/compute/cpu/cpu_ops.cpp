@@ -11,6 +11,9 @@ namespace perigee {
 namespace {
 
 constexpr std::size_t kLinearRows = 16;  // a cut of a matrix: a multiple of every tile's rows
+// Up to so many tokens the way of bf16 weights from memory decides, and made floats they take fewer
+// instructions than as guarded pairs (docs/performance.md).
+constexpr std::size_t kFewTokens = 4;
 constexpr std::size_t kElements = 8192;  // of work that is worth another thread
 constexpr std::size_t kChannels = 256;   // a cut of a row: whole vectors, whole cache lines
 
@@ -22,7 +25,8 @@ std::size_t rows_of_work(std::size_t width) {
 }  // namespace
 
 void CpuOps::fast_linear(const Matrix& w, ConstRows x, Rows y, bool round) const {
-  const PackedRows packed(kernels_, w.format, x, rounds(), pool_);
+  const bool pairs = rounds() && (w.format != WeightFormat::kBf16 || x.rows > kFewTokens);
+  const PackedRows packed(kernels_, w.format, x, pairs, pool_);
   const LinearTask task{.matrix = &w,
                         .packing = packed.packing(),
                         .x = packed.data(),
