@@ -23,8 +23,8 @@ from this checkpoint. A reply counts only if it is exactly right and all its fra
 {rows}
 
 `lookup`: a text of up to a thousand ids with two to seven facts, each of another kind, between sentences about other things, and a
-question about one of them, or about what the text does not say. `lookup among facts alike`: up to twelve facts of a few kinds about
-a few people, so that who and what have both to be met.
+question about one of them. `lookup among facts alike`: up to twelve facts of a few kinds about a few people, so that who and what have
+both to be met. Questions about what a text does not say are not among these: it invents an answer to them (tools/nano/README.md).
 
 Mean length of thinking in ids: {thinking}.
 
