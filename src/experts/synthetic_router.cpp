@@ -47,8 +47,7 @@ class LayerRouter {
   void odds_after(const std::vector<std::uint32_t>& last, double kept, double draws,
                   std::span<double> odds) const {
     for (std::size_t rank = 0; rank < order_.size(); ++rank) {
-      const double weight = sums_[rank] - (rank > 0 ? sums_[rank - 1] : 0);
-      odds[order_[rank]] = -std::expm1(-draws * weight);
+      odds[order_[rank]] = chance_within(draws, rank);
     }
     for (const std::uint32_t expert : last) odds[expert] = kept + (1 - kept) * odds[expert];
   }
@@ -57,9 +56,7 @@ class LayerRouter {
   double draws_that_fill(double places) const {
     const auto filled = [&](double draws) {
       double sum = 0;
-      for (std::size_t rank = 0; rank < order_.size(); ++rank) {
-        sum += -std::expm1(-draws * (sums_[rank] - (rank > 0 ? sums_[rank - 1] : 0)));
-      }
+      for (std::size_t rank = 0; rank < order_.size(); ++rank) sum += chance_within(draws, rank);
       return sum;
     };
     double low = 0, high = 1;
@@ -85,6 +82,10 @@ class LayerRouter {
   }
 
  private:
+  // That a stream of draws of this length has the expert of this rank.
+  double chance_within(double draws, std::size_t rank) const {
+    return -std::expm1(-draws * (sums_[rank] - (rank > 0 ? sums_[rank - 1] : 0)));
+  }
   std::uint32_t draw() {
     const double at = uniform(random_) * sums_.back();
     const auto found = std::ranges::upper_bound(sums_, at);
