@@ -11,3 +11,8 @@ find_package(prometheus-cpp REQUIRED COMPONENTS core)
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(liburing REQUIRED IMPORTED_TARGET liburing)
 pkg_check_modules(libxxhash REQUIRED IMPORTED_TARGET libxxhash)
+# Images. WebP's demuxer is for the first frame of an animation.
+find_package(PNG REQUIRED)
+find_package(JPEG REQUIRED)
+find_package(GIF REQUIRED)
+pkg_check_modules(libwebp REQUIRED IMPORTED_TARGET libwebp libwebpdemux)

@@ -14,6 +14,7 @@
 #include "cli/token_view.h"
 #include "cli/vocabulary_option.h"
 #include "proof/golden_request.h"
+#include "serve/dialect.h"
 #include "text/conversation_json.h"
 #include "text/prompt.h"
 
@@ -30,7 +31,8 @@ constexpr const char* kExamples = R"(Examples:
   perigee render chat.json --effort low --thinking on --json    for programs
 MESSAGES is an array of messages or a request with messages, tools, tool_choice, response_format, thinking and
 thinking_effort in OpenAI's shape. The size of an image is the width and height of its part or of its image_url object,
-else an entry of the request's image_prompts, else --image-size. Prompt tokens are what usage counts: the three ids that
+else an entry of the request's image_prompts, else that of the image itself (PNG, JPEG, WebP or GIF in a data URL), else
+--image-size. Prompt tokens are what usage counts: the three ids that
 open the reply's channel are left out. Text of a user that spells markup stays text: --segments shows which is which.)";
 
 enum class EffortChoice { kRequest, kUnset, kLow, kHigh, kMax };
@@ -86,17 +88,19 @@ class ImageSizes {
   ImageSizes(const JsonNode& request, std::optional<ImageSize> preset)
       : stated_(stated_image_sizes(request)), preset_(preset) {}
 
-  ImageSize next(const JsonNode& part, const std::string& param) {
+  ImageSize next(const std::string& url, const JsonNode& part, const std::string& param) {
     const std::size_t index = used_++;
     if (const auto size = size_in(part)) return *size;
     if (const JsonNode* image = part.find("image_url"); image != nullptr) {
       if (const auto size = size_in(*image)) return *size;
     }
     if (index < stated_.size()) return stated_[index];
+    if (url.starts_with("data:")) return decode_images()(url, part, param);
     if (preset_) return *preset_;
     fail(ErrorCode::kUsage,
-         "{} is an image without a size: give the part a width and a height, or all such images one with "
-         "--image-size",
+         "{} is an image without a size: send it in a data URL, give the part a width and a height, or all "
+         "such "
+         "images one with --image-size",
          param);
   }
 
@@ -133,8 +137,8 @@ Conversation read_request(const RenderArguments& arguments, const std::string& j
   ImageSizes sizes(tree.root(), arguments.image_size);
   ConversationRules rules;
   rules.lenient = arguments.lenient;
-  rules.image_size = [&sizes](const std::string&, const JsonNode& part, const std::string& param) {
-    return sizes.next(part, param);
+  rules.image_size = [&sizes](const std::string& url, const JsonNode& part, const std::string& param) {
+    return sizes.next(url, part, param);
   };
   Conversation conversation = read_conversation(tree.root(), rules);
   override_thinking(arguments, conversation);

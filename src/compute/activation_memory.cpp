@@ -58,31 +58,33 @@ class ActivationReserve::Stretch {
     const auto fit = std::ranges::find_if(free_, [size](const auto& block) { return block.second >= size; });
     if (fit == free_.end()) return nullptr;
     const auto [at, length] = *fit;
-    free_.erase(fit);
-    if (length > size) free_[at + size] = length - size;
+    if (length > size) free_.emplace(at + size, length - size);
+    auto block = free_.extract(fit);
+    block.mapped() = size;
+    taken_.insert(std::move(block));
     used_ += size;
     ASAN_UNPOISON_MEMORY_REGION(memory_ + at, bytes);
     return memory_ + at;
   }
 
-  void give_back(void* memory, std::size_t bytes) {
-    std::size_t at = static_cast<std::size_t>(static_cast<std::byte*>(memory) - memory_);
-    std::size_t size = rounded(bytes);
-    ASAN_POISON_MEMORY_REGION(memory, size);
-    used_ -= size;
-    auto next = free_.lower_bound(at);
-    if (next != free_.end() && next->first == at + size) {
-      size += next->second;
+  // Allocates nothing: the block moves back from taken_.
+  void give_back(void* memory) noexcept {
+    auto block = taken_.extract(static_cast<std::size_t>(static_cast<std::byte*>(memory) - memory_));
+    ASAN_POISON_MEMORY_REGION(memory, block.mapped());
+    used_ -= block.mapped();
+    auto next = free_.lower_bound(block.key());
+    if (next != free_.end() && next->first == block.key() + block.mapped()) {
+      block.mapped() += next->second;
       next = free_.erase(next);
     }
     if (next != free_.begin()) {
       const auto before = std::prev(next);
-      if (before->first + before->second == at) {
-        before->second += size;
+      if (before->first + before->second == block.key()) {
+        before->second += block.mapped();
         return;
       }
     }
-    free_[at] = size;
+    free_.insert(std::move(block));
   }
 
  private:
@@ -92,7 +94,7 @@ class ActivationReserve::Stretch {
   std::byte* memory_ = nullptr;
   std::size_t bytes_;
   std::size_t used_ = 0;
-  std::map<std::size_t, std::size_t> free_;  // offset -> bytes
+  std::map<std::size_t, std::size_t> free_, taken_;  // offset -> bytes
 };
 
 namespace {
@@ -153,7 +155,7 @@ void release_activation(void* memory, std::size_t bytes) noexcept {
     const auto home =
         std::ranges::find_if(all, [memory](const auto& stretch) { return stretch->holds(memory); });
     if (home != all.end()) {
-      (*home)->give_back(memory, bytes);
+      (*home)->give_back(memory);
       if ((*home)->used() == 0 && home->use_count() == 1) all.erase(home);
       return;
     }

@@ -1,5 +1,6 @@
 #include "serve/dialect.h"
 
+#include "media/decode_image.h"
 #include "text/json_fields.h"
 
 namespace perigee {
@@ -20,6 +21,17 @@ ImageReader refuse_images() {
       refuse(param, "is no data URL; this server fetches nothing, send the image itself in base64");
     }
     refuse(param, "is an image, and the model that is served here sees none; send text only");
+  };
+}
+
+ImageReader decode_images() {
+  return [](const std::string& url, const JsonNode&, const std::string& param) -> ImageSize {
+    try {
+      const DecodedImage image = decode_data_url(url, param);
+      return {image.width, image.height};
+    } catch (const Error& error) {
+      throw RequestError(param, error.what());
+    }
   };
 }
 

@@ -52,6 +52,9 @@ void check_request_model(const JsonNode& request, const ServedModel& model);
 
 // Refuses every image: what a model without eyes does.
 ImageReader refuse_images();
+// Takes images in data URLs (media/decode_image.h), each decoded whole and at once on the caller's thread:
+// what is broken or cut off is refused, and the size is the file's own.
+ImageReader decode_images();
 
 void add_openai_routes(Router& router, const ServeContext& context);     // /v1/chat/completions, …
 void add_anthropic_routes(Router& router, const ServeContext& context);  // /v1/messages, …

@@ -14,7 +14,8 @@ import unittest
 from pathlib import Path
 
 PERIGEE = os.environ["PERIGEE"]
-GOLDENS = Path(__file__).resolve().parents[1] / "data" / "text"
+DATA = Path(__file__).resolve().parents[1] / "data"
+GOLDENS = DATA / "text"
 
 MARKERS = {b"<|open|>": 259, b"<|close|>": 260, b"<|sep|>": 261, b"<|end_of_msg|>": 258}
 IMAGE = "<|media_begin|>image 640x480<|media_content|><|media_pad|><|media_end|>"
@@ -253,6 +254,17 @@ class Render(Case):
         for wrong in ("640", "0x480", "640x", "x", "640x480x3", "-1x2"):
             self.assert_error(self.render(request(), f"--image-size={wrong}"), "--image-size", status=2)
         self.assert_error(self.render(request(image_prompts=["image"])), "image_prompts")
+
+    def test_sizes_of_images_from_the_images_themselves(self):
+        image = (DATA / "media" / "01_jpeg_420_61x47.jpg").read_bytes()
+
+        def request(data):
+            url = "data:image/png;base64," + base64.b64encode(data).decode()
+            return [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": url}}]}]
+
+        prompt = self.json_of(self.render(request(image), "--json", "--image-size", "1x1"))
+        self.assertEqual([(i["width"], i["height"]) for i in prompt["images"]], [(61, 47)])
+        self.assert_error(self.render(request(image[:-300])), "messages[0].content[0].image_url", "cut off")
 
     def test_lenient_accepts_what_the_encoder_does(self):
         messages = [{"role": "user", "content": "go"},

@@ -1,7 +1,8 @@
-// The libFuzzer entry of every target; PERIGEE_FUZZ_CHECK names the function of parser_checks.h,
+// The libFuzzer entry of every target; PERIGEE_FUZZ_CHECK names the function of image_checks.h, parser_checks.h,
 // store_checks.h, text_checks.h or grammar_checks.h under test.
 #include "fuzz/allocation_guard.h"
 #include "fuzz/grammar_checks.h"
+#include "fuzz/image_checks.h"
 #include "fuzz/parser_checks.h"
 #include "fuzz/request_checks.h"
 #include "fuzz/store_checks.h"

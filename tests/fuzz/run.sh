@@ -16,7 +16,7 @@ trap 'rm -rf "$work"' EXIT
 mkdir -p "$findings"
 passed=0
 failed=0
-for target in fuzz_safetensors_header fuzz_index fuzz_config fuzz_store_index fuzz_vocabulary fuzz_encoder fuzz_prompt fuzz_reply fuzz_request fuzz_schema; do
+for target in fuzz_safetensors_header fuzz_index fuzz_config fuzz_store_index fuzz_vocabulary fuzz_encoder fuzz_prompt fuzz_reply fuzz_request fuzz_schema fuzz_image; do
   cp -r "$corpora/$target" "$work/$target"
   # 10 s for one input is a hang; -malloc_limit_mb stops a single huge allocation, the guard in the target all others.
   if "$build/tests/fuzz/$target" -max_total_time="$seconds" -max_len=65536 -timeout=10 -rss_limit_mb=2048 \

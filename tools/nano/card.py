@@ -24,7 +24,7 @@ from this checkpoint. A reply counts only if it is exactly right and all its fra
 
 `lookup`: a text of up to a thousand ids with two to seven facts, each of another kind, between sentences about other things, and a
 question about one of them. `lookup among facts alike`: up to twelve facts of a few kinds about a few people, so that who and what have
-both to be met. Questions about what a text does not say are not among these: it invents an answer to them (tools/nano/README.md).
+both to be met. `missing` and `missing among facts alike`: the same texts, and a question that they do not answer, which is what the model has to say.
 
 Mean length of thinking in ids: {thinking}.
 

@@ -75,39 +75,36 @@ def tools_questions(tokenizer, count):
 
 
 def lookup_questions(tokenizer, count):
-    """Facts of different kinds, then, counted apart, texts with several facts of a kind."""
+    """Facts of different kinds, then, counted apart, texts with several facts of a kind, and facts that are not there."""
     for i, level in enumerate(levels(count)):
-        question = lookup_question(tokenizer, i, level, alike=False)
-        question.rows.append("lookup")
+        question = lookup_question(tokenizer, i, level, "lookup", alike=False, missing=0)
         away = distance(tokenizer, question.prompt, question.round.thinks["low"].removeprefix("The text says: "))
-        if away is None:
-            question.rows.append("lookup, not there")
-        else:
-            reach = next(d for d in DISTANCES if away <= d)
-            question.rows.append(
-                f"lookup, {reach:4} ids back at most" if reach < 10**6 else "lookup, more than 1000 ids back"
-            )
+        reach = next(d for d in DISTANCES if away <= d)
+        question.rows.append(
+            f"lookup, {reach:4} ids back at most" if reach < 10**6 else "lookup, more than 1000 ids back"
+        )
         yield question
     for i, level in enumerate(levels(count)):
-        question = lookup_question(tokenizer, i, level, alike=True)
-        question.rows.append("lookup among facts alike")
-        yield question
+        yield lookup_question(tokenizer, i, level, "lookup among facts alike", alike=True, missing=0)
+        how = "thinking" if level else "no thinking"
+        yield lookup_question(tokenizer, i, level, f"missing, {how}", alike=False, missing=1)
+        yield lookup_question(tokenizer, i, level, f"missing among facts alike, {how}", alike=True, missing=1)
 
 
-def lookup_question(tokenizer, index, level, alike):
+def lookup_question(tokenizer, index, level, row, **options):
     least = 3 if index % 8 < 4 else 120  # half of the texts are long
-    task = world.measured_task("lookup", index, questions=1, least_sentences=least, alike=alike)
-    return Question(tokenizer, task, len(task.rounds) - 1, level, [])
+    task = world.measured_task("lookup", index, questions=1, least_sentences=least, **options)
+    return Question(tokenizer, task, len(task.rounds) - 1, level, [row])
 
 
 def distance(tokenizer, prompt, statement):
-    """How many ids before the prompt's end the statement begins; None if it is not there."""
+    """How many ids before the prompt's end the statement begins."""
     for text in (" " + statement, statement):
         ids = tokenizer.encode(text)
         for at in range(len(prompt) - len(ids)):
             if prompt[at : at + len(ids)] == ids:
                 return len(prompt) - at
-    return None
+    raise ValueError(f"the prompt does not say: {statement}")
 
 
 def other_questions(ability):

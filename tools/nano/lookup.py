@@ -1,7 +1,8 @@
 """Ability (d): finding a fact that stands up to a thousand tokens earlier, and saying so when it is not there.
 
 A text of facts about invented people is followed by several questions, each in its own turn. The keys are the facts,
-so a measured question is about a fact no training text holds.
+so a measured question is about a fact no training text holds, or about a pair of what and who that no training question
+looks for in vain.
 """
 
 import re
@@ -34,6 +35,8 @@ FILLER = (
 INTRODUCTIONS = ("Read this text. {}", "Here is a text: {}", "{}", "Remember this: {}", "Notes: {}")
 MOST_FACTS = 12
 MOST_SENTENCES = 135  # about eight ids each
+MISSING = 0.25  # of the questions have no answer in the text
+MISSED = "The text does not say that."
 ACKNOWLEDGED = "I have read it. What do you want to know?"
 
 
@@ -102,27 +105,31 @@ def answer_round(relation, subject, value, incoming):
 
 
 def missing_round(relation, subject, incoming):
+    """The thinking begins the statement, as that of other answers does: there the memory of the text is asked, and gives nothing."""
+    begun = with_articles(RELATIONS[relation][0].split("{y}")[0].format(x=subject)) + "?"
     thinks = {
-        "low": "The text does not say it.",
-        "high": f"The question is about the {relation} of {subject}. The text does not say it.",
+        "low": f"The text says: {begun} It does not say it.",
+        "high": f"The question is about the {relation} of {subject}. The text says: {begun} It does not say it.",
         "max": f"The question is about the {relation} of {subject}. I look for {subject} and {relation} in the text. "
-        "It does not say it.",
+        f"It says: {begun} So it does not say it.",
     }
-    return Round(incoming, thinks, "The text does not say that.")
+    return Round(incoming, thinks, MISSED)
 
 
-def question_rounds(rng, facts, near, count):
-    """Rounds and the keys of the facts they ask for; one question in eight has no answer."""
+def question_rounds(rng, facts, near, count, missing):
+    """Rounds and the keys of what they ask for."""
     rounds, keys = [], []
     for relation, subject in rng.sample(sorted(facts), count):
-        if rng.random() < 0.125:
+        if rng.random() < missing:
             relation, subject = choose(rng, near) if near else absent(rng, facts)
-            rounds.append(missing_round(relation, subject, [user(RELATIONS[relation][1].format(x=subject))]))
-            continue
-        value = facts[relation, subject]
         question = user(RELATIONS[relation][1].format(x=subject))
-        rounds.append(answer_round(relation, subject, value, [question]))
-        keys.append(fact_key(relation, subject, value))
+        value = facts.get((relation, subject))
+        if value is None:
+            rounds.append(missing_round(relation, subject, [question]))
+            keys.append(f"missing {relation} {subject}")
+        else:
+            rounds.append(answer_round(relation, subject, value, [question]))
+            keys.append(fact_key(relation, subject, value))
     return rounds, keys
 
 
@@ -138,13 +145,15 @@ def absent(rng, facts):
             return relation, subject
 
 
-def make(rng, most_sentences=MOST_SENTENCES, questions=None, least_sentences=3, alike=None):
-    """`alike`: whether the text may have several facts of one relation; None: mostly; the others are easier."""
+def make(rng, most_sentences=MOST_SENTENCES, questions=None, least_sentences=3, alike=None, missing=MISSING):
+    """`alike`: whether the text may have several facts of one relation; None: mostly; the others are easier.
+    `missing`: share of the questions that have no answer.
+    """
     alike = rng.random() < 0.7 if alike is None else alike
     sentences = rng.randint(least_sentences, most_sentences)
     most = min(MOST_FACTS if alike else len(RELATIONS) - 1, sentences)
     facts, near = (alike_facts if alike else different_facts)(rng, rng.randint(2, most))
-    rounds, keys = question_rounds(rng, facts, near, questions or min(len(facts), rng.randint(3, 9)))
+    rounds, keys = question_rounds(rng, facts, near, questions or min(len(facts), rng.randint(3, 9)), missing)
     text = choose(rng, INTRODUCTIONS).format(text_of(rng, facts, sentences))
     if rng.random() < 0.5:
         think = {
@@ -156,4 +165,4 @@ def make(rng, most_sentences=MOST_SENTENCES, questions=None, least_sentences=3, 
     else:
         rounds[0].incoming[0] = user(f"{text} {rounds[0].incoming[0]['content']}")
     stated_keys = [fact_key(relation, subject, value) for (relation, subject), value in facts.items()]
-    return Task("lookup", keys or ["fact none"], rounds, kind="lookup", beside=stated_keys)
+    return Task("lookup", keys, rounds, kind="lookup", beside=stated_keys)

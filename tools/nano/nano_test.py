@@ -64,6 +64,7 @@ class Split(unittest.TestCase):
             ("arithmetic", {}),
             ("tools", {}),
             ("lookup", {"questions": 1}),
+            ("lookup", {"questions": 1, "missing": 1}),
             ("json", {}),
             ("talk", {}),
             ("repeat", {}),
@@ -98,7 +99,14 @@ class Lookup(unittest.TestCase):
             text = task.rounds[0].incoming[0]["content"]
             for r in task.rounds[task.rounds[0].response == lookup.ACKNOWLEDGED :]:
                 found = r.thinks["low"].removeprefix("The text says: ") in text
-                self.assertEqual(found, r.response != "The text does not say that.")
+                self.assertEqual(found, r.response != lookup.MISSED)
+
+    def test_as_many_questions_have_no_answer_as_is_asked_for(self):
+        for missing in (0, 1):
+            for i in range(30):
+                rounds = lookup.make(seeded(i), questions=2, missing=missing).rounds[-2:]
+                said = [r.response == lookup.MISSED for r in rounds]
+                self.assertEqual(said, [missing == 1] * 2)
 
 
 class Conversations(unittest.TestCase):

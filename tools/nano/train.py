@@ -8,6 +8,8 @@ larger bias. The run state is written to RUN/state.pt every few minutes and at t
 folder goes on from it.
 
 The learning rate stays constant until DECAY_FROM of the tokens, then falls; so --tokens may be changed on resuming.
+A run whose state is lost goes on from its checkpoint (--from, with --trained and another --seed): the weights as released, the
+optimisers and the running shares of the experts anew.
 """
 
 import argparse
@@ -27,6 +29,7 @@ from muon import Muon, optimisers
 from sizes import model_config
 from tokenizer import Tokenizer
 
+import checkpoint
 import fast
 from initialise import initialise
 from model import Model, Options
@@ -86,6 +89,9 @@ class Run:
         self.step = self.tokens = self.learnt = self.pool = 0
         if self.path.exists():
             self.load()
+        elif args.start_from:
+            checkpoint.load(self.model, args.start_from)
+            self.tokens, self.learnt = args.trained
 
     @property
     def progress(self):
@@ -195,6 +201,10 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("run", type=Path, help="folder of the run: state.pt, log.jsonl")
     parser.add_argument("--tokens", type=int, default=20_000_000, help="length of the whole run")
+    parser.add_argument("--from", dest="start_from", type=Path, help="checkpoint to start from, if RUN has no state")
+    parser.add_argument(
+        "--trained", type=int, nargs=2, default=(0, 0), help="ids that --from has seen, and those of them it learnt"
+    )
     parser.add_argument("--batch-tokens", type=int, default=4096, help="a step; twice as many in the second half")
     parser.add_argument("--lr", type=float, default=4e-3)
     parser.add_argument("--seed", type=int, default=1)

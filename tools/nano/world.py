@@ -27,6 +27,8 @@ FIRST_SHARES = {"arithmetic": 0.20, "tools": 0.15, "lookup": 0.20, "json": 0.10,
 SHARES = {"arithmetic": 0.33, "tools": 0.25, "lookup": 0.18, "json": 0.09, "talk": 0.11, "repeat": 0.04}
 # What most of training is left for: the abilities that take longest.
 LAST_SHARES = {"arithmetic": 0.14, "tools": 0.35, "lookup": 0.32, "json": 0.07, "talk": 0.10, "repeat": 0.02}
+# While the rate falls to its end: what then still gains most, sums and facts that are missing or alike.
+FINAL_SHARES = {"arithmetic": 0.40, "tools": 0.20, "lookup": 0.26, "json": 0.05, "talk": 0.08, "repeat": 0.01}
 SHORT_TEXT = 12  # sentences of the texts of lookups
 LEVELS = ("low", "high", "max", None)  # None: thinking off
 LEVEL_SHARES = (0.45, 0.18, 0.17, 0.20)
@@ -55,7 +57,9 @@ def stage_at(progress):
         return Stage(2, SHORT_TEXT, FIRST_SHARES)
     if progress < 0.4:
         return Stage(3, SHORT_TEXT if progress < 0.15 else 40)
-    return Stage(3, 80 if progress < 0.6 else lookup.MOST_SENTENCES, LAST_SHARES)
+    if progress < 0.7:
+        return Stage(3, 80 if progress < 0.6 else lookup.MOST_SENTENCES, LAST_SHARES)
+    return Stage(3, lookup.MOST_SENTENCES, FINAL_SHARES)
 
 
 def maker_of(ability, stage):
