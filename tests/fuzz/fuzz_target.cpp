@@ -1,5 +1,5 @@
-// The libFuzzer entry of every target; PERIGEE_FUZZ_CHECK names the function of image_checks.h, parser_checks.h,
-// store_checks.h, text_checks.h or grammar_checks.h under test.
+// The libFuzzer entry of every target; PERIGEE_FUZZ_CHECK names the function of image_checks.h,
+// parser_checks.h, store_checks.h, text_checks.h or grammar_checks.h under test.
 #include "fuzz/allocation_guard.h"
 #include "fuzz/grammar_checks.h"
 #include "fuzz/image_checks.h"
