@@ -48,7 +48,7 @@ class Question:
         if sorted(map(chat.compact, calls)) != sorted(map(chat.compact, self.round.calls)):
             return False
         if self.task.ability != "json":
-            return response == self.round.response
+            return response == self.round.assistant(self.level)["content"]
         try:
             return json.loads(response) == json.loads(self.round.response)
         except ValueError:

@@ -105,7 +105,9 @@ def answer_round(relation, subject, value, incoming):
 
 
 def missing_round(relation, subject, incoming):
-    """The thinking begins the statement, as that of other answers does: there the memory of the text is asked, and gives nothing."""
+    """Begins the statement, as other answers do: there the memory of the text is asked, and gives nothing. So a reply
+    without thinking has to begin it too.
+    """
     begun = with_articles(RELATIONS[relation][0].split("{y}")[0].format(x=subject)) + "?"
     thinks = {
         "low": f"The text says: {begun} It does not say it.",
@@ -113,7 +115,7 @@ def missing_round(relation, subject, incoming):
         "max": f"The question is about the {relation} of {subject}. I look for {subject} and {relation} in the text. "
         f"It says: {begun} So it does not say it.",
     }
-    return Round(incoming, thinks, MISSED)
+    return Round(incoming, thinks, MISSED, aloud=f"{answered(begun)} It does not say it.")
 
 
 def question_rounds(rng, facts, near, count, missing):

@@ -37,9 +37,10 @@ class Round:
     thinks: dict
     response: str
     calls: list = field(default_factory=list)  # (name, arguments)
+    aloud: str = ""  # the response without thinking, where it is another one
 
     def assistant(self, level):
-        message = {"role": "assistant", "content": self.response}
+        message = {"role": "assistant", "content": self.response if level or not self.aloud else self.aloud}
         if level:
             message["reasoning_content"] = self.thinks[level]
         if self.calls:

@@ -7,6 +7,9 @@ namespace perigee {
 namespace {
 
 constexpr std::size_t kTokensAtOnce = 2;  // packing one token takes a microsecond or two: too short to share
+// From one token's end to the next one's begin. Rows of K3's widths are multiples of 4 KiB apart, where the
+// tokens of a tile would compete for the same few lines of the first-level cache.
+constexpr std::size_t kStagger = 256;
 
 // Below these a sum of products could be subnormal, which vdpbf16ps flushes (docs/numerics.md).
 float smallest_for(WeightFormat weights) {
@@ -31,10 +34,10 @@ PackedRows::PackedRows(const CpuKernels& kernels, WeightFormat weights, ConstRow
 }
 
 void PackedRows::reserve(std::size_t tokens, std::size_t columns, Packing packing) {
+  static_assert(kPackedAlignment <= kActivationAlignment && kStagger % kPackedAlignment == 0);
   packing_ = packing;
-  stride_ = packed_bytes(columns, packing);
+  stride_ = packed_bytes(columns, packing) + kStagger;
   const std::size_t size = std::max<std::size_t>(tokens * stride_, 1);
-  static_assert(kPackedAlignment <= kActivationAlignment);
   bytes_ = {static_cast<std::byte*>(allocate_activation(size)), Free{size}};
 }
 

@@ -127,18 +127,10 @@ struct TiledRows {
                    });
   }
 
-  // A group's share of the lines of the next panel: all of them at once would hold up the decoding.
-  PERIGEE_INLINE static void prefetch_group(const std::byte* values, std::size_t g) {
-    constexpr std::size_t kBytes = kGroupBytes<Form::kFormat>;
-    const std::byte* next = values + kTileBlocks<Form> * value_bytes(Form::kFormat) + g * kBytes;
-    for (std::size_t line = 0; line < kBytes; line += 64) __builtin_prefetch(next + line);
-  }
-
   void fill_words(std::size_t first_block, std::size_t blocks, std::size_t g) {
     for_blocks(first_block, blocks,
                [&](RowBytes block, std::size_t, std::size_t set, std::size_t b, std::size_t r)
                    PERIGEE_LAMBDA {
-                     prefetch_group(block.values, g);
                      typename Form::Word w[Form::kSteps];
                      Form::decode(block.values + g * kGroupBytes<Form::kFormat>, w, guard);
 #pragma GCC unroll 8
@@ -146,23 +138,48 @@ struct TiledRows {
                    });
   }
 
+  // Of the set's rows, a group's share of the lines that are decoded next: of the next panel, or of the first
+  // one of the rows that take their place, with the scales. Into the second-level cache, because the first is
+  // full of tile and activations.
+  PERIGEE_INLINE void prefetch_next(std::size_t set, std::size_t first_block, std::size_t g) const {
+    constexpr std::size_t kShare = kTileBlocks<Form> * value_bytes(Form::kFormat) / kGroups;
+    const std::size_t next = first_block + kTileBlocks<Form>;
+    const bool stays = next * kDotBlock < task.matrix->columns;
+    const std::size_t at = first + set * rows + (stays ? 0 : sets * rows);
+    const std::size_t values = (stays ? next * value_bytes(Form::kFormat) : 0) + g * kShare;
+    const std::size_t scales =
+        stays || g > 0 ? 0 : task.matrix->columns * scale_bytes(Form::kFormat) / kDotBlock;
+    for (std::size_t r = 0; r < rows; ++r) {
+      const RowBytes row = row_bytes<Form::kFormat>(*task.matrix, at + r);
+      prefetch_far(row.values + values, kShare);
+      prefetch_far(row.scales, scales);
+    }
+  }
+  PERIGEE_INLINE static void prefetch_far(const std::byte* from, std::size_t bytes) {
+    for (std::size_t line = 0; line < bytes; line += 64) __builtin_prefetch(from + line, 0, 2);
+  }
+
+  // Fetches ahead between the sets of the first tokens, and not while decoding, which waits for memory
+  // itself.
   template <int tokens>
-  PERIGEE_INLINE void use(std::size_t g, std::size_t token, const std::byte* x, std::size_t blocks,
-                          bool fresh) {
+  PERIGEE_INLINE void use(std::size_t g, std::size_t token, std::size_t first_block, std::size_t blocks) {
+    const std::byte* x =
+        task.x + token * task.x_stride + first_block * kXBlock<Form> + g * Form::kSteps * kVectorBytes;
 #pragma GCC unroll 1
-    for (std::size_t set = 0; set < sets; ++set)
-      use_tile<Form, rows, tokens>(tile.words[set], tile.scales[g][set], blocks, fresh,
-                                   x + token * task.x_stride, task.x_stride,
+    for (std::size_t set = 0; set < sets; ++set) {
+      if (token == 0) prefetch_next(set, first_block, g);
+      use_tile<Form, rows, tokens>(tile.words[set], tile.scales[g][set], blocks, first_block == 0, x,
+                                   task.x_stride,
                                    reinterpret_cast<F(*)[kTileSets][rows]>(sums[g][token][set]));
+    }
   }
 
   void use_panel(std::size_t first_block, std::size_t blocks, std::size_t g) {
     static_assert(kTileTokens == 3);
-    const std::byte* x = task.x + first_block * kXBlock<Form> + g * Form::kSteps * kVectorBytes;
     std::size_t t = 0;
-    for (; t + 3 <= task.tokens; t += 3) use<3>(g, t, x, blocks, first_block == 0);
-    if (task.tokens - t == 2) use<2>(g, t, x, blocks, first_block == 0);
-    if (task.tokens - t == 1) use<1>(g, t, x, blocks, first_block == 0);
+    for (; t + 3 <= task.tokens; t += 3) use<3>(g, t, first_block, blocks);
+    if (task.tokens - t == 2) use<2>(g, t, first_block, blocks);
+    if (task.tokens - t == 1) use<1>(g, t, first_block, blocks);
   }
 
   void run() {
