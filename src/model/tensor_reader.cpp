@@ -1,5 +1,7 @@
 #include "model/tensor_reader.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <new>
@@ -40,10 +42,14 @@ void WeightArena::Free::operator()(std::byte* memory) const {
 std::byte* WeightArena::allocate(std::size_t bytes) {
   const std::size_t rounded = align_up(std::max<std::size_t>(bytes, 1), kAlignment);
   if (rounded > left_) {
-    const std::size_t piece = align_up(std::max(rounded, piece_), kAlignment);
-    auto* memory = static_cast<std::byte*>(std::aligned_alloc(kAlignment, piece));
+    const std::size_t wanted = std::max(rounded, piece_);
+    const std::size_t alignment = wanted < kHugePage ? kAlignment : kHugePage;
+    const std::size_t piece = align_up(wanted, alignment);
+    auto* memory = static_cast<std::byte*>(std::aligned_alloc(alignment, piece));
     if (memory == nullptr) throw std::bad_alloc();
     pieces_.emplace_back(memory);
+    // Fewer faults while loading, and fewer misses of the address cache for every token; as well without.
+    if (alignment == kHugePage) ::madvise(memory, piece, MADV_HUGEPAGE);
     next_ = memory;
     left_ = piece;
   }

@@ -20,7 +20,7 @@
 
 namespace perigee {
 
-// Memory for weights in large pieces, every tensor on a cache line.
+// Memory for weights in large pieces, of huge pages where the kernel has them; every tensor on a cache line.
 class WeightArena {
  public:
   static constexpr std::size_t kPiece = std::size_t{64} << 20;
@@ -29,7 +29,7 @@ class WeightArena {
   std::uint64_t bytes() const { return total_; }
 
  private:
-  static constexpr std::size_t kAlignment = 64;
+  static constexpr std::size_t kAlignment = 64, kHugePage = std::size_t{2} << 20;
   struct Free {
     void operator()(std::byte* memory) const;
   };
