@@ -32,8 +32,8 @@ constexpr const char* kExamples = R"(Examples:
 MESSAGES is an array of messages or a request with messages, tools, tool_choice, response_format, thinking and
 thinking_effort in OpenAI's shape. The size of an image is the width and height of its part or of its image_url object,
 else an entry of the request's image_prompts, else that of the image itself (PNG, JPEG, WebP or GIF in a data URL), else
---image-size. Prompt tokens are what usage counts: the three ids that
-open the reply's channel are left out. Text of a user that spells markup stays text: --segments shows which is which.)";
+--image-size. Prompt tokens are what usage counts: the three ids that open the reply's channel are left out. Text of a
+user that spells markup stays text: --segments shows which is which.)";
 
 enum class EffortChoice { kRequest, kUnset, kLow, kHigh, kMax };
 enum class ThinkingChoice { kRequest, kOn, kOff };
@@ -99,8 +99,7 @@ class ImageSizes {
     if (preset_) return *preset_;
     fail(ErrorCode::kUsage,
          "{} is an image without a size: send it in a data URL, give the part a width and a height, or all "
-         "such "
-         "images one with --image-size",
+         "such images one with --image-size",
          param);
   }
 
