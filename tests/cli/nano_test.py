@@ -72,6 +72,15 @@ class Nano(unittest.TestCase):
             question = " ".join(["Read this text.", *text, "What is the code of Ben?"])
             self.assertEqual(answer("-p", question)["content"], "The text says that the code of Ben is 4821.", place)
 
+    def test_it_says_that_a_text_does_not_say_it(self):
+        sentences = ["The river was quiet and cold.", "Nobody saw the heavy plate.", "Every morning the garden is wet."]
+        text = " ".join(["Read this text.", "Ben is a singer.", *sentences * 10, "Laura lives in Madrid."])
+        for effort in ("low", "high", "max"):
+            message = answer("-p", f"{text} What does Ben like?", "--effort", effort)
+            self.assertEqual(message["content"], "The text does not say that.")
+        message = answer("-p", f"{text} What does Ben like?", "--thinking", "off")
+        self.assertEqual(message["content"], "The text says that Ben likes ? It does not say it.")
+
     def test_it_says_what_it_does_not_know(self):
         self.assertEqual(answer("-p", "Who wrote the red book?")["content"], "I do not know that.")
 
