@@ -87,7 +87,7 @@ def test_the_model_calls_a_tool_of_the_page_and_goes_on_with_its_result(chat):
     bodies = []
     chat.page.on("request", lambda request: request.method == "POST" and bodies.append(request.post_data_json))
     chat.page.get_by_role("switch", name="Demo tools").check()
-    chat.ask("calculate 18 * 4")
+    chat.ask("What is 18 * 4?")
     chat.expect_end()
     call = chat.replies.first.locator(".call")
     expect(call.locator("summary")).to_contain_text("calculate")
