@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "base/error.h"
+#include "base/huge_pages.h"
 
 namespace perigee {
 namespace {
@@ -25,7 +26,7 @@ class Arena {
   explicit Arena(std::uint64_t bytes) : bytes_(bytes) {
     memory_ = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory_ == MAP_FAILED) fail_errno(errno, fmt::format("cannot reserve {} bytes of memory", bytes));
-    (void)::madvise(memory_, bytes, MADV_HUGEPAGE);
+    prefer_huge_pages(memory_, bytes);
   }
   ~Arena() { ::munmap(memory_, bytes_); }
   Arena(const Arena&) = delete;

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/huge_pages.h"
 #include "base/log.h"
 
 namespace perigee {
@@ -24,7 +25,7 @@ SlotPool::SlotPool(std::size_t slots, std::uint64_t largest_run, bool lock)
          slots_, slot_bytes_, static_cast<double>(bytes) / 1e9, std::strerror(errno));
   }
   memory_ = static_cast<std::byte*>(memory);
-  ::madvise(memory, bytes, MADV_HUGEPAGE);  // fewer misses of the address cache; as well without
+  prefer_huge_pages(memory, bytes);
   if (lock && ::mlock(memory, bytes) != 0) {
     log_warning("the memory for experts may be swapped: {} (ulimit -l)", std::strerror(errno));
   }

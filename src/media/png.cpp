@@ -2,6 +2,7 @@
 
 #include <array>
 #include <csetjmp>
+#include <cstdio>
 #include <cstring>
 
 #include "media/formats.h"
@@ -17,14 +18,13 @@ class PngDecoder {
       : file_(file),
         left_(file.bytes),
         png_(png_create_read_struct(PNG_LIBPNG_VER_STRING, this, on_error, on_warning)),
-        info_(png_ == nullptr ? nullptr : png_create_info_struct(png_)) {
-    if (info_ == nullptr) refuse_image(file_, "there is no memory for it");
-  }
+        info_(png_ == nullptr ? nullptr : png_create_info_struct(png_)) {}
   ~PngDecoder() { png_destroy_read_struct(&png_, &info_, nullptr); }
   PngDecoder(const PngDecoder&) = delete;
   PngDecoder& operator=(const PngDecoder&) = delete;
 
   DecodedImage decode() {
+    if (info_ == nullptr) refuse_image(file_, "there is no memory for it");
     if (!read_header()) refuse_image(file_, message_.data());
     DecodedImage image = make_image(file_, png_get_image_width(png_, info_),
                                     png_get_image_height(png_, info_), pixel_format());
@@ -38,7 +38,7 @@ class PngDecoder {
  private:
   static void on_error(png_structp png, png_const_charp message) {
     auto& self = *static_cast<PngDecoder*>(png_get_error_ptr(png));
-    std::strncpy(self.message_.data(), message, self.message_.size() - 1);
+    std::snprintf(self.message_.data(), self.message_.size(), "%s", message);
     png_longjmp(png, 1);
   }
   static void on_warning(png_structp, png_const_charp) {}

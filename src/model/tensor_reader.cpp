@@ -1,13 +1,12 @@
 #include "model/tensor_reader.h"
 
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <cstdlib>
 #include <new>
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/huge_pages.h"
 #include "checkpoint/plain_values.h"
 #include "checkpoint/tensor_name.h"
 #include "experts/nibble_form.h"
@@ -43,13 +42,12 @@ std::byte* WeightArena::allocate(std::size_t bytes) {
   const std::size_t rounded = align_up(std::max<std::size_t>(bytes, 1), kAlignment);
   if (rounded > left_) {
     const std::size_t wanted = std::max(rounded, piece_);
-    const std::size_t alignment = wanted < kHugePage ? kAlignment : kHugePage;
+    const std::size_t alignment = wanted < kHugePageBytes ? kAlignment : kHugePageBytes;
     const std::size_t piece = align_up(wanted, alignment);
     auto* memory = static_cast<std::byte*>(std::aligned_alloc(alignment, piece));
     if (memory == nullptr) throw std::bad_alloc();
     pieces_.emplace_back(memory);
-    // Fewer faults while loading, and fewer misses of the address cache for every token; as well without.
-    if (alignment == kHugePage) ::madvise(memory, piece, MADV_HUGEPAGE);
+    if (alignment == kHugePageBytes) prefer_huge_pages(memory, piece);
     next_ = memory;
     left_ = piece;
   }

@@ -29,7 +29,7 @@ class WeightArena {
   std::uint64_t bytes() const { return total_; }
 
  private:
-  static constexpr std::size_t kAlignment = 64, kHugePage = std::size_t{2} << 20;
+  static constexpr std::size_t kAlignment = 64;
   struct Free {
     void operator()(std::byte* memory) const;
   };
