@@ -97,13 +97,33 @@ void check_scales_at_their_end(const Ops& ops, const Ops& reference) {
   }
 }
 
+// A lane whose sum underflowed to -0 meets products that are zeros: by definition (docs/numerics.md) they
+// start from +0, so that exact zeros make it +0 and products that underflow to -0 leave it as it is.
+void check_signs_of_zero(const Ops& ops, const Ops& reference) {
+  Random random(14);
+  OwnedMatrix w = random_matrix(random, WeightFormat::kMxfp4, 6, 512);
+  for (std::byte& scale : w.scales) scale = std::byte{0};  // 2^-127
+  const float least = std::numeric_limits<float>::denorm_min();
+  for (const auto& [second_weight, second_activation] : {std::pair(0x00, -1.0f), std::pair(0x11, -least)}) {
+    for (std::size_t i = 0; i < w.values.size(); ++i)
+      w.values[i] =
+          i % 256 < 128 ? std::byte{0x99} : std::byte(second_weight);  // -0.5 in a row's first block
+    for (const std::size_t tokens : {1u, 6u, 12u}) {
+      Tensor x(tokens, 512);
+      for (std::size_t i = 0; i < x.values().size(); ++i)
+        x.values()[i] = i % 512 < 256 ? 0x1p-40f : second_activation;
+      compare_linear(ops, reference, w.view, x);
+    }
+  }
+}
+
 }  // namespace
 
 void check_linear(const Ops& ops, const Ops& reference) {
   Random random(1);
   for (const WeightFormat format : kFormats) {
     for (const std::size_t columns : {32u, 256u, 544u}) {
-      for (const std::size_t tokens : {1u, 2u, 3u, 4u, 5u}) {
+      for (const std::size_t tokens : {1u, 2u, 3u, 4u, 5u, 7u, 8u}) {
         const std::size_t rows = 1 + random.below(20);
         const OwnedMatrix w = random_matrix(random, format, rows, columns);
         compare_linear(ops, reference, w.view, random_rows(random, tokens, columns, ops.precision()));
@@ -128,9 +148,15 @@ void check_linear(const Ops& ops, const Ops& reference) {
 void check_linear_with_many_tokens(const Ops& ops, const Ops& reference) {
   Random random(2);
   for (const WeightFormat format : kFormats) {
-    for (const std::size_t tokens : {6u, 8u, 33u, 37u}) {
+    for (const std::size_t tokens : {6u, 8u, 9u, 33u, 37u}) {
       const OwnedMatrix w = random_matrix(random, format, 5 + random.below(8), 288);
       compare_linear(ops, reference, w.view, random_rows(random, tokens, 288, ops.precision()));
+    }
+    // Whole blocks, more than a panel of them; whole sets of rows and some beside; more than a chunk of
+    // tokens.
+    for (const std::size_t tokens : {8u, 12u, 67u}) {
+      const OwnedMatrix w = random_matrix(random, format, 21, 1536);
+      compare_linear(ops, reference, w.view, random_rows(random, tokens, 1536, ops.precision()));
     }
   }
 }
@@ -149,6 +175,7 @@ void check_linear_with_extreme_values(const Ops& ops, const Ops& reference) {
   }
   check_subnormal_sums(ops, reference);
   check_scales_at_their_end(ops, reference);
+  check_signs_of_zero(ops, reference);
   // Infinities, NaN and scales that are NaN stay what they are.
   OwnedMatrix w = random_matrix(random, WeightFormat::kMxfp4, 5, 512);
   w.scales[3] = std::byte{255};

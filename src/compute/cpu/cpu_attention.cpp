@@ -78,7 +78,7 @@ void MlaBlock::absorb(ConstRows q) {
 }
 
 void MlaBlock::attend(const MlaCacheView& cache, std::size_t first_position) {
-  const PackedRows queries(kernels_, cache.format, query_, false, pool_);
+  const PackedRows queries(kernels_, cache.format, query_, block_.size(), false, pool_);
   const std::size_t visible = first_position + block_.first_token + block_.tokens;  // to the last token
   for (std::size_t begin = 0; begin < visible; begin += kMlaPiece) {
     const Matrix piece{.format = cache.format,
@@ -97,8 +97,9 @@ void MlaBlock::attend_piece(const PackedRows& queries, const Matrix& piece, std:
     return visible <= begin ? 0 : std::min(kMlaPiece, visible - begin);
   };
   const LinearTask task{.matrix = &piece,
-                        .x = queries.data(),
-                        .x_stride = queries.stride(),
+                        .packing = queries.packing(),
+                        .x = queries.row(0),
+                        .shape = queries.shape(),
                         .tokens = block_.size(),
                         .y = scores_[0],
                         .y_stride = kMlaPiece};
@@ -130,14 +131,16 @@ void MlaBlock::add_piece(std::size_t query, float piece_largest, float piece_tot
 }
 
 void MlaBlock::write(bool round, Rows y) {
-  const PackedRows sums(kernels_, kv_b_.format, sum_, false, pool_);
+  const PackedRows sums(kernels_, kv_b_.format, sum_, block_.tokens, false, pool_);
+  PackedShape head_shape = sums.shape();
+  head_shape.token_stride *= block_.heads;
   for (std::size_t h = 0; h < block_.heads; ++h) {
     const std::size_t head = block_.first_head + h;
     const std::size_t first_row = head * (p_.nope_dim + p_.value_dim) + p_.nope_dim;
     const LinearTask task{.matrix = &kv_b_,
                           .packing = sums.packing(),
-                          .x = sums.data() + h * sums.stride(),
-                          .x_stride = block_.heads * sums.stride(),
+                          .x = sums.row(h),
+                          .shape = head_shape,
                           .tokens = block_.tokens,
                           .y = y[block_.first_token] + head * p_.value_dim,
                           .y_stride = y.width,

@@ -1,5 +1,6 @@
 #include "compute/cpu/cpu_kernels.h"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <vector>
@@ -13,6 +14,10 @@
 
 namespace perigee {
 namespace {
+
+// Between the few tokens. Rows of K3's widths are multiples of 4 KiB apart, where they would compete for the
+// same few lines of the first-level cache.
+constexpr std::size_t kStagger = 256;
 
 struct DecodeTables {
   std::array<float, 16> e2m1;
@@ -68,9 +73,26 @@ std::span<const CpuKernels* const> available_cpu_kernels() {
   return kAvailable;
 }
 
-std::size_t packed_bytes(std::size_t columns, Packing packing) {
+PackedShape packed_shape(const CpuKernels& kernels, Packing packing, std::size_t columns, std::size_t rows,
+                         std::size_t tokens) {
+  const std::size_t element = packing == Packing::kFloats || packing == Packing::kGradualFloats
+                                  ? sizeof(float)
+                                  : sizeof(std::uint16_t);
+  const std::size_t vector_bytes = kernels.lanes * kDotLaneElements * element;  // of a block
+  const std::size_t vectors = kDotLanes / kernels.lanes;                        // of a block
   const std::size_t blocks = (columns + kDotBlock - 1) / kDotBlock;
-  return blocks * kDotBlock * (packing == Packing::kFloats ? sizeof(float) : sizeof(std::uint16_t));
+  PackedShape shape;
+  if (tokens <= kernels.few_tokens) {
+    shape.piece_stride = vector_bytes;
+    shape.token_stride = blocks * vectors * vector_bytes + kStagger;
+    shape.bytes = rows * shape.token_stride;
+  } else {
+    shape.piece_blocks = kPackedPiece / vector_bytes;
+    shape.token_stride = std::min(blocks, shape.piece_blocks) * vector_bytes;
+    shape.piece_stride = rows * shape.token_stride;
+    shape.bytes = (blocks + shape.piece_blocks - 1) / shape.piece_blocks * vectors * shape.piece_stride;
+  }
+  return shape;
 }
 
 bool has_fast_linear(const Matrix& matrix) {

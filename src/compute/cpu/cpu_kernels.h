@@ -12,14 +12,26 @@
 
 namespace perigee {
 
-// How a token's activations lie for the dot products (docs/numerics.md): 32-lane blocks of 256, zero-padded.
+// What a token's activations are for the dot products (docs/numerics.md): 32-lane blocks of 256, zero-padded.
 enum class Packing {
-  kFloats,
-  kPairs,         // bf16 pairs, none so small that an intermediate sum could be subnormal
-  kGradualPairs,  // bf16 pairs of any size
+  kFloats,         // none so small that a product or a sum of some could round to zero
+  kGradualFloats,  // of any size
+  kPairs,          // bf16 pairs, none so small that an intermediate sum could be subnormal
+  kGradualPairs,   // bf16 pairs of any size
 };
 
 inline constexpr std::size_t kPackedAlignment = 64;
+
+// Where packed tokens lie. A piece is one vector of lanes of some blocks: [block][step][lane]. A few tokens
+// lie one after the other, [token][piece] with pieces of one block, as rows of weights that are streamed past
+// meet them; more as [piece][token], as tiles of weights do.
+inline constexpr std::size_t kPackedPiece = 1024;  // bytes of a piece of many tokens, if there are so many
+struct PackedShape {
+  std::size_t piece_blocks = 1;
+  std::size_t piece_stride = 0;  // bytes from a token's piece to its next one
+  std::size_t token_stride = 0;  // bytes from token to token
+  std::size_t bytes = 0;         // of all tokens
+};
 
 // What a packed token of bf16 pairs contained.
 struct PairContent {
@@ -31,7 +43,7 @@ struct LinearTask {
   const Matrix* matrix = nullptr;
   Packing packing = Packing::kFloats;
   const std::byte* x = nullptr;  // packed tokens
-  std::size_t x_stride = 0;      // bytes from token to token
+  PackedShape shape;             // for so many tokens
   std::size_t tokens = 0;
   float* y = nullptr;  // row r of token t goes to y[t * y_stride + r - first_row]
   std::size_t y_stride = 0;
@@ -68,10 +80,14 @@ struct WeightedSumTask {
 
 struct CpuKernels {
   const char* name = nullptr;
+  std::size_t lanes = 0;       // of a vector
+  std::size_t few_tokens = 0;  // for so many PackedShape is that of a few
 
-  // out: packed_bytes(columns, packing) of them, aligned to kPackedAlignment.
-  void (*pack_floats)(const float* x, std::size_t columns, std::byte* out) = nullptr;
-  PairContent (*pack_pairs)(const float* x, std::size_t columns, std::byte* out) = nullptr;  // or null
+  // out: the token's first piece, aligned to kPackedAlignment. Gives the smallest magnitude that is not zero.
+  float (*pack_floats)(const float* x, std::size_t columns, const PackedShape& shape,
+                       std::byte* out) = nullptr;
+  PairContent (*pack_pairs)(const float* x, std::size_t columns, const PackedShape& shape,
+                            std::byte* out) = nullptr;  // or null
   void (*linear_rows)(const LinearTask& task, std::size_t begin, std::size_t end) = nullptr;
   // row [columns]: element * scale * global_scale
   void (*decode_row)(const Matrix& matrix, std::size_t row, float* out) = nullptr;
@@ -102,7 +118,9 @@ struct CpuKernels {
   void (*divide)(float divisor, std::size_t count, float* x) = nullptr;
 };
 
-std::size_t packed_bytes(std::size_t columns, Packing packing);
+// For `tokens` at a time, of `rows` that are packed together.
+PackedShape packed_shape(const CpuKernels& kernels, Packing packing, std::size_t columns, std::size_t rows,
+                         std::size_t tokens);
 
 // Whether linear_rows takes the matrix: whole lanes, whole groups of scales. Others are left to ReferenceOps.
 bool has_fast_linear(const Matrix& matrix);

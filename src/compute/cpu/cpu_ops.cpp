@@ -11,9 +11,6 @@ namespace perigee {
 namespace {
 
 constexpr std::size_t kLinearRows = 16;  // a cut of a matrix: a multiple of every tile's rows
-// Up to so many tokens the way of bf16 weights from memory decides, and made floats they take fewer
-// instructions than as guarded pairs (docs/performance.md).
-constexpr std::size_t kFewTokens = 4;
 constexpr std::size_t kElements = 8192;  // of work that is worth another thread
 constexpr std::size_t kChannels = 256;   // a cut of a row: whole vectors, whole cache lines
 
@@ -25,12 +22,14 @@ std::size_t rows_of_work(std::size_t width) {
 }  // namespace
 
 void CpuOps::fast_linear(const Matrix& w, ConstRows x, Rows y, bool round) const {
-  const bool pairs = rounds() && (w.format != WeightFormat::kBf16 || x.rows > kFewTokens);
-  const PackedRows packed(kernels_, w.format, x, pairs, pool_);
+  // With few tokens the way of bf16 weights from memory decides, and made floats they take fewer instructions
+  // than as guarded pairs (docs/performance.md).
+  const bool pairs = rounds() && (w.format != WeightFormat::kBf16 || x.rows > kernels_.few_tokens);
+  const PackedRows packed(kernels_, w.format, x, x.rows, pairs, pool_);
   const LinearTask task{.matrix = &w,
                         .packing = packed.packing(),
-                        .x = packed.data(),
-                        .x_stride = packed.stride(),
+                        .x = packed.row(0),
+                        .shape = packed.shape(),
                         .tokens = x.rows,
                         .y = y.data,
                         .y_stride = y.width,

@@ -176,6 +176,7 @@ template <WeightFormat weights>
 struct FloatForm {
   static constexpr WeightFormat kFormat = weights;
   static constexpr std::size_t kSteps = 8;
+  static constexpr bool kMultiplies = true;  // a step is fma(w, x, p) of vectors of floats
   using Word = F;
   struct Guard {
     static constexpr bool kNeeded = false;

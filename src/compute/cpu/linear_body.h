@@ -13,29 +13,53 @@ PERIGEE_INLINE void prefetch(const std::byte* block) {
   for (std::size_t line = 0; line < value_bytes(format); line += 64) __builtin_prefetch(block + line);
 }
 
-template <typename Form>
-constexpr std::size_t kXBlock = kGroups* Form::kSteps* kVectorBytes;  // bytes of a block of a packed token
+// Bytes of a group of lanes of a block of a packed token.
+template <std::size_t steps>
+constexpr std::size_t kXGroup = steps* kVectorBytes;
+
+// Where a token has the first group of lanes of a block; the next group is a piece further.
+template <std::size_t steps>
+PERIGEE_INLINE std::size_t x_offset(const PackedShape& shape, std::size_t block) {
+  return block / shape.piece_blocks * kGroups * shape.piece_stride +
+         block % shape.piece_blocks * kXGroup<steps>;
+}
 
 // Sums of the few tokens of streamed rows.
 template <int tokens>
 using FewSums = F[tokens][kGroups];
 
-// values: group g of a block of weights. x: the first packed token at that block.
+// The products of a group of lanes with a few tokens, side by side: a chain of steps each. x: the first
+// token's group.
+template <typename Form, int tokens>
+PERIGEE_INLINE void add_products(const typename Form::Word (&w)[Form::kSteps], F scale, const std::byte* x,
+                                 std::size_t x_stride, std::size_t g, F (*sums)[kGroups]) {
+  F p[tokens];
+#pragma GCC unroll 4
+  for (int t = 0; t < tokens; ++t) p[t] = zero();
+#pragma GCC unroll 8
+  for (std::size_t s = 0; s < Form::kSteps; ++s) {
+#pragma GCC unroll 4
+    for (int t = 0; t < tokens; ++t) {
+      const std::byte* at = x + static_cast<std::size_t>(t) * x_stride + s * kVectorBytes;
+      p[t] = Form::step(w[s], Form::activations(at), p[t]);
+    }
+  }
+#pragma GCC unroll 4
+  for (int t = 0; t < tokens; ++t) sums[t][g] = fma(p[t], scale, sums[t][g]);
+}
+
+// values: group g of a block of weights. x: the first of the few packed tokens at that block.
 template <typename Form, int tokens>
 PERIGEE_INLINE void add_group(const std::byte* values, F scale, std::size_t g, const std::byte* x,
                               std::size_t x_stride, FewSums<tokens>& sums, typename Form::Guard& guard) {
   typename Form::Word w[Form::kSteps];
   Form::decode(values, w, guard);
-  const std::byte* group = x + g * Form::kSteps * kVectorBytes;
-#pragma GCC unroll 4
-  for (int t = 0; t < tokens; ++t) {
-    F p = zero();
-#pragma GCC unroll 8
-    for (std::size_t s = 0; s < Form::kSteps; ++s) {
-      const std::byte* at = group + static_cast<std::size_t>(t) * x_stride + s * kVectorBytes;
-      p = Form::step(w[s], Form::activations(at), p);
-    }
-    sums[t][g] = fma(p, scale, sums[t][g]);
+  x += g * kXGroup<Form::kSteps>;
+  constexpr int kFirst = tokens < 4 ? tokens : 4;
+  add_products<Form, kFirst>(w, scale, x, x_stride, g, sums);
+  if constexpr (tokens > kFirst) {
+    static_assert(tokens - kFirst <= 4);
+    add_products<Form, tokens - kFirst>(w, scale, x + kFirst * x_stride, x_stride, g, sums + kFirst);
   }
 }
 
@@ -83,11 +107,11 @@ PERIGEE_INLINE void put(const LinearTask& task, std::size_t token, std::size_t r
 // Rows that are read side by side for few tokens. Several streams of bytes bring more of a long row from
 // memory at a time; a row of 4-bit weights is so short that fetching ahead already meets the next ones. The
 // floats of a few tokens do not stay in the first-level cache from row to row, so many rows share each block
-// of them; where AVX2 decodes 4-bit weights, that takes longer than fetching them again.
+// of them.
 template <typename Form, int tokens>
 constexpr std::size_t streams() {
   constexpr bool kLong = Form::kFormat == WeightFormat::kBf16;
-  if (tokens > 1 && Form::kSteps == 8 && (kLong || kWidth == 16)) return 16;
+  if (tokens > 1 && Form::kSteps == 8) return 16;
   return kLong || (tokens == 4 && Form::kSteps == 4) ? 4 : 1;
 }
 
@@ -109,10 +133,12 @@ PERIGEE_INLINE bool stream_rows(const LinearTask& task, std::size_t first) {
     return RowBytes{row[r].values + b * value_bytes(Form::kFormat),
                     row[r].scales + b * scale_bytes(Form::kFormat)};
   };
+  const auto x_at = [&](std::size_t b)
+                        PERIGEE_LAMBDA { return task.x + b * kGroups * kXGroup<Form::kSteps>; };
   const auto add_row = [&](std::size_t r, std::size_t b) PERIGEE_LAMBDA {
     const RowBytes block = row_at(r, b);
     prefetch<Form::kFormat>(block.values + kPrefetchBytes);
-    add_block<Form, tokens>(block, task.x + b * kXBlock<Form>, task.x_stride, sums[r], guard);
+    add_block<Form, tokens>(block, x_at(b), task.shape.token_stride, sums[r], guard);
   };
   for (std::size_t b = 0; b < blocks; ++b) {
     if constexpr (rows <= 4) {
@@ -126,8 +152,7 @@ PERIGEE_INLINE bool stream_rows(const LinearTask& task, std::size_t first) {
   if (left != 0) {
 #pragma GCC unroll 4
     for (std::size_t r = 0; r < rows; ++r) {
-      add_tail<Form, tokens>(row_at(r, blocks), left, task.x + blocks * kXBlock<Form>, task.x_stride, sums[r],
-                             guard);
+      add_tail<Form, tokens>(row_at(r, blocks), left, x_at(blocks), task.shape.token_stride, sums[r], guard);
     }
   }
   if constexpr (Form::Guard::kNeeded) {
@@ -157,20 +182,14 @@ void streamed_rows(const LinearTask& task, std::size_t begin, std::size_t end) {
 
 #include "compute/cpu/tiles_body.h"
 
+template <typename Form, int tokens = kFewTokens>
+void few_tokens(const LinearTask& task, std::size_t begin, std::size_t end) {
+  if (task.tokens == tokens) return streamed_rows<Form, tokens>(task, begin, end);
+  if constexpr (tokens > 1) few_tokens<Form, tokens - 1>(task, begin, end);
+}
+
 template <typename Form>
 void chunk_rows(const LinearTask& task, std::size_t begin, std::size_t end) {
-  switch (task.tokens) {
-    case 1:
-      return streamed_rows<Form, 1>(task, begin, end);
-    case 2:
-      return streamed_rows<Form, 2>(task, begin, end);
-    case 3:
-      return streamed_rows<Form, 3>(task, begin, end);
-    case 4:
-      return streamed_rows<Form, 4>(task, begin, end);
-    default:
-      break;
-  }
   std::size_t r = begin;
   while (r + kTileRows <= end) {
     const std::size_t sets = (end - r) / kTileRows < kTileSets ? (end - r) / kTileRows : kTileSets;
@@ -182,37 +201,64 @@ void chunk_rows(const LinearTask& task, std::size_t begin, std::size_t end) {
 
 template <typename Form>
 void form_rows(const LinearTask& task, std::size_t begin, std::size_t end) {
+  if (task.tokens <= kFewTokens) return few_tokens<Form>(task, begin, end);
   const std::size_t chunks = (task.tokens + kChunkTokens - 1) / kChunkTokens;
   const std::size_t most = (task.tokens + chunks * kTileTokens - 1) / (chunks * kTileTokens) * kTileTokens;
   for (std::size_t t = 0; t < task.tokens; t += most) {
     LinearTask chunk = task;
     chunk.tokens = task.tokens - t < most ? task.tokens - t : most;
-    chunk.x += t * task.x_stride;
+    chunk.x += t * task.shape.token_stride;
     chunk.y += t * task.y_stride;
     chunk_rows<Form>(chunk, begin, end);
   }
 }
 
+// The smallest magnitude that is not zero, of those seen: the least 2 |x| - 1 as an unsigned word, so that
+// zero is large.
+struct SmallestMagnitude {
+  I least;
+
+  PERIGEE_INLINE SmallestMagnitude() : least(splat_bits(0xFFFFFFFF)) {}
+  PERIGEE_INLINE void see(I words) {
+    least = smaller_unsigned(least, sub_bits(left<1>(words), splat_bits(1)));
+  }
+  PERIGEE_INLINE float value() const {
+    std::uint32_t words[kWidth], smallest = 0xFFFFFFFF;
+    store_bits(words, least);
+    for (const std::uint32_t word : words) smallest = word < smallest ? word : smallest;
+    return smallest == 0xFFFFFFFF ? INFINITY : std::bit_cast<float>((smallest + 1) >> 1);
+  }
+};
+
 // One block of a token, or its zero-padded tail: element j of every lane, j in the order of the dot product.
-PERIGEE_INLINE void pack_block(const float* x, std::byte* out) {
+PERIGEE_INLINE void pack_block(const float* x, std::byte* out, std::size_t piece_stride,
+                               SmallestMagnitude& smallest) {
   for (std::size_t g = 0; g < kGroups; ++g) {
     F words[8];
     FloatForm<WeightFormat::kF32>::Guard guard;
     FloatForm<WeightFormat::kF32>::decode(
         reinterpret_cast<const std::byte*>(x) + g * kGroupBytes<WeightFormat::kF32>, words, guard);
-    for (std::size_t s = 0; s < 8; ++s) store(reinterpret_cast<float*>(out) + (g * 8 + s) * kWidth, words[s]);
+    std::byte* to = out + g * piece_stride;
+    for (std::size_t s = 0; s < 8; ++s) {
+      store(reinterpret_cast<float*>(to + s * kVectorBytes), words[s]);
+      smallest.see(bits(words[s]));
+    }
   }
 }
 
-void pack_floats(const float* x, std::size_t columns, std::byte* out) {
-  constexpr std::size_t kXBlock = kDotBlock * sizeof(float);
+float pack_floats(const float* x, std::size_t columns, const PackedShape& shape, std::byte* out) {
   const std::size_t blocks = columns / kDotBlock;
   const std::size_t left = columns % kDotBlock;
-  for (std::size_t b = 0; b < blocks; ++b) pack_block(x + b * kDotBlock, out + b * kXBlock);
-  if (left == 0) return;
+  SmallestMagnitude smallest;
+  const auto pack = [&](const float* from, std::size_t block) PERIGEE_LAMBDA {
+    pack_block(from, out + x_offset<8>(shape, block), shape.piece_stride, smallest);
+  };
+  for (std::size_t b = 0; b < blocks; ++b) pack(x + b * kDotBlock, b);
+  if (left == 0) return smallest.value();
   alignas(64) float tail[kDotBlock] = {};
   std::memcpy(tail, x + blocks * kDotBlock, left * sizeof(float));
-  pack_block(tail, out + blocks * kXBlock);
+  pack(tail, blocks);
+  return smallest.value();
 }
 
 void float_linear_rows(const LinearTask& task, std::size_t begin, std::size_t end) {

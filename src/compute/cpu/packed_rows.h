@@ -12,23 +12,27 @@ namespace perigee {
 class PackedRows {
  public:
   // Packs bf16 pairs where the kernels have a use for them, `pairs` allows it and every value is a bf16
-  // number; floats otherwise. Tokens are shared out over the pool.
-  PackedRows(const CpuKernels& kernels, WeightFormat weights, ConstRows x, bool pairs, ThreadPool& pool);
+  // number; floats otherwise. tokens: how many of the rows a task takes. Rows are shared out over the pool.
+  PackedRows(const CpuKernels& kernels, WeightFormat weights, ConstRows x, std::size_t tokens, bool pairs,
+             ThreadPool& pool);
 
   Packing packing() const { return packing_; }
-  const std::byte* data() const { return bytes_.get(); }
-  std::size_t stride() const { return stride_; }  // bytes from token to token
+  const PackedShape& shape() const { return shape_; }
+  const std::byte* row(std::size_t r) const { return bytes_.get() + r * shape_.token_stride; }
 
  private:
-  bool pack_pairs(const CpuKernels& kernels, WeightFormat weights, ConstRows x, ThreadPool& pool);
-  void reserve(std::size_t tokens, std::size_t columns, Packing packing);
+  bool pack_pairs(WeightFormat weights, ConstRows x, ThreadPool& pool);
+  void reserve(ConstRows x, Packing packing);
+  std::byte* begin_of(std::size_t r) { return bytes_.get() + r * shape_.token_stride; }
 
   struct Free {
     std::size_t size;
     void operator()(std::byte* bytes) const { release_activation(bytes, size); }
   };
+  const CpuKernels& kernels_;
+  std::size_t tokens_;
   std::unique_ptr<std::byte, Free> bytes_;
-  std::size_t stride_ = 0;
+  PackedShape shape_;
   Packing packing_ = Packing::kFloats;
 };
 

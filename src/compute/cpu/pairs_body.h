@@ -14,6 +14,7 @@ template <WeightFormat weights>
 struct PairGradualForm {
   static constexpr WeightFormat kFormat = weights;
   static constexpr std::size_t kSteps = 4;
+  static constexpr bool kMultiplies = false;
   using Word = I;
   struct Guard {
     static constexpr bool kNeeded = false;
@@ -80,34 +81,28 @@ struct PairForm : PairGradualForm<weights> {
   PERIGEE_INLINE static F step(Word w, Word x, F p) { return dot_pairs(p, w, x); }
 };
 
-PairContent pack_pairs(const float* x, std::size_t columns, std::byte* out) {
+PairContent pack_pairs(const float* x, std::size_t columns, const PackedShape& shape, std::byte* out) {
   const I upper = splat_bits(0xFFFF0000);
-  I lost = splat_bits(0), smallest = splat_bits(0xFFFFFFFF);
+  I lost = splat_bits(0);
+  SmallestMagnitude smallest;
   for (std::size_t at = 0; at < columns; at += kDotBlock) {
     alignas(64) float block[kDotBlock] = {};
     std::memcpy(block, x + at, (columns - at < kDotBlock ? columns - at : kDotBlock) * sizeof(float));
-    for (std::size_t g = 0; g < kGroups; ++g) {
+    std::byte* to = out + x_offset<4>(shape, at / kDotBlock);
+    for (std::size_t g = 0; g < kGroups; ++g, to += shape.piece_stride) {
       I low[4], high[4];
       const std::byte* from = reinterpret_cast<const std::byte*>(block) + g * kWidth * 32;
       transpose_chunks(from, 32, low);
       transpose_chunks(from + 16, 32, high);
       for (std::size_t s = 0; s < 4; ++s) {
         lost = or_bits(lost, or_bits(left<16>(low[s]), left<16>(high[s])));
-        smallest = _mm512_min_epu32(smallest, sub_bits(left<1>(low[s]), splat_bits(1)));
-        smallest = _mm512_min_epu32(smallest, sub_bits(left<1>(high[s]), splat_bits(1)));
-        _mm512_storeu_si512(out + (at / kDotBlock * kGroups + g) * 4 * kVectorBytes + s * kVectorBytes,
-                            or_bits(right<16>(low[s]), and_bits(high[s], upper)));
+        smallest.see(low[s]);
+        smallest.see(high[s]);
+        _mm512_storeu_si512(to + s * kVectorBytes, or_bits(right<16>(low[s]), and_bits(high[s], upper)));
       }
     }
   }
-  alignas(64) std::uint32_t words[kWidth];
-  _mm512_storeu_si512(words, smallest);
-  std::uint32_t least = 0xFFFFFFFF;
-  for (const std::uint32_t word : words) least = word < least ? word : least;
-  PairContent content;
-  content.exact = _mm512_test_epi32_mask(lost, lost) == 0;
-  if (least != 0xFFFFFFFF) content.smallest = std::bit_cast<float>((least + 1) >> 1);
-  return content;
+  return {.exact = _mm512_test_epi32_mask(lost, lost) == 0, .smallest = smallest.value()};
 }
 
 template <WeightFormat weights>
@@ -117,7 +112,8 @@ void pair_rows(const LinearTask& task, std::size_t begin, std::size_t end) {
 }
 
 void pair_linear_rows(const LinearTask& task, std::size_t begin, std::size_t end) {
-  if (task.packing == Packing::kFloats) return float_linear_rows(task, begin, end);
+  if (task.packing == Packing::kFloats || task.packing == Packing::kGradualFloats)
+    return float_linear_rows(task, begin, end);
   switch (task.matrix->format) {
     case WeightFormat::kBf16:
       return pair_rows<WeightFormat::kBf16>(task, begin, end);

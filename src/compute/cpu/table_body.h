@@ -3,6 +3,8 @@
 CpuKernels kernel_table(const char* name) {
   CpuKernels kernels;
   kernels.name = name;
+  kernels.lanes = kWidth;
+  kernels.few_tokens = kFewTokens;
   kernels.pack_floats = pack_floats;
   kernels.linear_rows = float_linear_rows;
   kernels.decode_row = decode_row;

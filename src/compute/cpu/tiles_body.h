@@ -5,9 +5,9 @@
 // Included by linear_body.h.
 constexpr std::size_t kTileSets = 16 / kTileRows;  // sets of kTileRows rows
 constexpr std::size_t kChunkTokens = 66;
-// Blocks of a panel: 16 rows of so many leave half of 32 KiB free.
+// Blocks of a panel: those of a piece of activations. 16 rows of them leave half of 32 KiB free.
 template <typename Form>
-constexpr std::size_t kTileBlocks = (16 << 10) / (16 * Form::kSteps * kVectorBytes);
+constexpr std::size_t kTileBlocks = kPackedPiece / kXGroup<Form::kSteps>;
 
 // The scales of a panel, and the weights of one group of its lanes at a time.
 template <typename Form, int rows>
@@ -18,15 +18,29 @@ struct Tile {
 template <int rows>
 using TileSums = F[kGroups][kChunkTokens][kTileSets][rows];
 
+// How the sums of a few products p are begun and added to a row's sum (docs/numerics.md, "Forward pass").
+enum class Adding {
+  kByDefinition,  // p starts as fma(w, x, +0); fma(p, scale, sum)
+  kScaled,        // p starts as w x, which leaves it -0 where all its products are -0: fma(p + 0, scale, sum)
+  kPlain,         // p starts as w x; p + sum, which has the bits of fma(p, 1, sum)
+};
+
+// A zeroed register for every product costs a sixth of the time, so tiles of floats start from w x where that
+// gives the same bits: without scales and with whole blocks, since sums that only ever had something added to
+// +0 never are -0; and with scales if no product and no sum of some rounds to zero, which would be a -0 that
+// p + 0 takes away. Pairs are multiplied and added in one step.
+template <typename Form>
+PERIGEE_INLINE Adding way_of_adding(const LinearTask& task) {
+  const bool has_scales = scale_bytes(Form::kFormat) != 0;
+  const bool whole = task.matrix->columns % kDotBlock == 0;
+  if (!has_scales) return whole ? Adding::kPlain : Adding::kByDefinition;
+  return Form::kMultiplies && task.packing == Packing::kFloats ? Adding::kScaled : Adding::kByDefinition;
+}
+
 // The products of one block. at: the tokens, at this group of the block.
-template <typename Form, int rows, int tokens>
+template <typename Form, int rows, int tokens, Adding adding>
 PERIGEE_INLINE void multiply_block(const typename Form::Word (*words)[rows],
                                    const std::byte* const (&at)[tokens], F (&p)[tokens][rows]) {
-#pragma GCC unroll 4
-  for (int t = 0; t < tokens; ++t) {
-#pragma GCC unroll 4
-    for (int r = 0; r < rows; ++r) p[t][r] = zero();
-  }
 #pragma GCC unroll 8
   for (std::size_t s = 0; s < Form::kSteps; ++s) {
     typename Form::Word x[tokens];
@@ -36,7 +50,13 @@ PERIGEE_INLINE void multiply_block(const typename Form::Word (*words)[rows],
     for (int r = 0; r < rows; ++r) {
       const typename Form::Word w = in_register(words[s][r]);
 #pragma GCC unroll 4
-      for (int t = 0; t < tokens; ++t) p[t][r] = Form::step(w, x[t], p[t][r]);
+      for (int t = 0; t < tokens; ++t) {
+        if constexpr (Form::kMultiplies && adding != Adding::kByDefinition) {
+          p[t][r] = s == 0 ? mul(w, x[t]) : Form::step(w, x[t], p[t][r]);
+        } else {
+          p[t][r] = Form::step(w, x[t], s == 0 ? zero() : p[t][r]);
+        }
+      }
     }
   }
 }
@@ -44,8 +64,26 @@ PERIGEE_INLINE void multiply_block(const typename Form::Word (*words)[rows],
 // Whether the sums of a few rows and tokens stay in registers, beside the products, while a panel is used.
 constexpr bool kKeepsSums = kRegisters >= 2 * kTileRows * kTileTokens + kTileTokens + 1;
 
+template <int rows, int tokens, Adding adding>
+PERIGEE_INLINE void add_to_sums(const F (&p)[tokens][rows], const F* scales, bool first,
+                                F (&kept)[tokens][rows], F (*sums)[kTileSets][rows]) {
+#pragma GCC unroll 4
+  for (int t = 0; t < tokens; ++t) {
+#pragma GCC unroll 4
+    for (int r = 0; r < rows; ++r) {
+      F& sum = kKeepsSums ? kept[t][r] : sums[t][0][r];
+      const F before = first && !kKeepsSums ? zero() : sum;
+      if constexpr (adding == Adding::kPlain) {
+        sum = add(p[t][r], before);
+      } else {
+        sum = fma(adding == Adding::kScaled ? add(p[t][r], zero()) : p[t][r], scales[r], before);
+      }
+    }
+  }
+}
+
 // x: the first of `tokens` packed tokens, at this group of the panel's first block.
-template <typename Form, int rows, int tokens>
+template <typename Form, int rows, int tokens, Adding adding>
 PERIGEE_APART static void use_tile(const typename Form::Word (*words)[Form::kSteps][rows],
                                    const F (*scales)[rows], std::size_t blocks, bool fresh,
                                    const std::byte* x, std::size_t x_stride, F (*sums)[kTileSets][rows]) {
@@ -60,18 +98,11 @@ PERIGEE_APART static void use_tile(const typename Form::Word (*words)[Form::kSte
 #pragma GCC unroll 1
   for (std::size_t b = 0; b < blocks; ++b) {
     F p[tokens][rows];
-    multiply_block<Form, rows, tokens>(words[b], at, p);
+    multiply_block<Form, rows, tokens, adding>(words[b], at, p);
+    add_to_sums<rows, tokens, adding>(p, scales[b], fresh && b == 0, kept, sums);
 #pragma GCC unroll 4
     for (int t = 0; t < tokens; ++t) {
-#pragma GCC unroll 4
-      for (int r = 0; r < rows; ++r) {
-        if constexpr (kKeepsSums) {
-          kept[t][r] = fma(p[t][r], scales[b][r], kept[t][r]);
-        } else {
-          sums[t][0][r] = fma(p[t][r], scales[b][r], fresh && b == 0 ? zero() : sums[t][0][r]);
-        }
-      }
-      at[t] += kXBlock<Form>;
+      at[t] += kXGroup<Form::kSteps>;
       PERIGEE_KEEP(at[t]);  // or GCC computes every address of every token beforehand and spills them
     }
   }
@@ -87,13 +118,14 @@ struct TiledRows {
   const LinearTask& task;
   std::size_t first;  // row
   std::size_t sets;   // of `rows` rows
+  Adding adding;
   typename Form::Guard guard;
   Tile<Form, rows> tile;
   TileSums<rows> sums;
 
   // An aggregate would fill 100 KiB with zeros.
   TiledRows(const LinearTask& linear_task, std::size_t first_row, std::size_t row_sets)
-      : task(linear_task), first(first_row), sets(row_sets) {}
+      : task(linear_task), first(first_row), sets(row_sets), adding(way_of_adding<Form>(linear_task)) {}
 
   // Calls body(row's block, lanes present, set, block of the panel, row of the set) for the whole panel.
   template <typename Body>
@@ -138,58 +170,75 @@ struct TiledRows {
                    });
   }
 
-  // Of the set's rows, a group's share of the lines that are decoded next: of the next panel, or of the first
-  // one of the rows that take their place, with the scales. Into the second-level cache, because the first is
-  // full of tile and activations.
-  PERIGEE_INLINE void prefetch_next(std::size_t set, std::size_t first_block, std::size_t g) const {
+  // Of a row, a group's share of the lines that are decoded next: of the next panel, or of the row that takes
+  // its place, with the scales. Into the second-level cache, because the first is full of tile and
+  // activations.
+  PERIGEE_INLINE void prefetch_row(std::size_t r, std::size_t first_block, std::size_t g) const {
     constexpr std::size_t kShare = kTileBlocks<Form> * value_bytes(Form::kFormat) / kGroups;
     const std::size_t next = first_block + kTileBlocks<Form>;
     const bool stays = next * kDotBlock < task.matrix->columns;
-    const std::size_t at = first + set * rows + (stays ? 0 : sets * rows);
-    const std::size_t values = (stays ? next * value_bytes(Form::kFormat) : 0) + g * kShare;
-    const std::size_t scales =
-        stays || g > 0 ? 0 : task.matrix->columns * scale_bytes(Form::kFormat) / kDotBlock;
-    for (std::size_t r = 0; r < rows; ++r) {
-      const RowBytes row = row_bytes<Form::kFormat>(*task.matrix, at + r);
-      prefetch_far(row.values + values, kShare);
-      prefetch_far(row.scales, scales);
-    }
+    const RowBytes row = row_bytes<Form::kFormat>(*task.matrix, first + r + (stays ? 0 : sets * rows));
+    prefetch_far(row.values + (stays ? next * value_bytes(Form::kFormat) : 0) + g * kShare, kShare);
+    if (!stays && g == 0)
+      prefetch_far(row.scales, task.matrix->columns * scale_bytes(Form::kFormat) / kDotBlock);
   }
   PERIGEE_INLINE static void prefetch_far(const std::byte* from, std::size_t bytes) {
     for (std::size_t line = 0; line < bytes; line += 64) __builtin_prefetch(from + line, 0, 2);
   }
 
-  // Fetches ahead between the sets of the first tokens, and not while decoding, which waits for memory
-  // itself.
-  template <int tokens>
-  PERIGEE_INLINE void use(std::size_t g, std::size_t token, std::size_t first_block, std::size_t blocks) {
-    const std::byte* x =
-        task.x + token * task.x_stride + first_block * kXBlock<Form> + g * Form::kSteps * kVectorBytes;
-#pragma GCC unroll 1
-    for (std::size_t set = 0; set < sets; ++set) {
-      if (token == 0) prefetch_next(set, first_block, g);
-      use_tile<Form, rows, tokens>(tile.words[set], tile.scales[g][set], blocks, first_block == 0, x,
-                                   task.x_stride,
-                                   reinterpret_cast<F(*)[kTileSets][rows]>(sums[g][token][set]));
-    }
-  }
+  // A panel meets all tokens.
+  template <Adding way>
+  struct PanelUse {
+    const TiledRows& tiled;
+    TileSums<rows>& sums;
+    std::size_t first_block, blocks, g;
+    std::size_t calls = 0, fetched = 0;
 
-  void use_panel(std::size_t first_block, std::size_t blocks, std::size_t g) {
-    static_assert(kTileTokens == 3);
-    std::size_t t = 0;
-    for (; t + 3 <= task.tokens; t += 3) use<3>(g, t, first_block, blocks);
-    if (task.tokens - t == 2) use<2>(g, t, first_block, blocks);
-    if (task.tokens - t == 1) use<1>(g, t, first_block, blocks);
-  }
+    // Rows are fetched ahead one after the other while the panel is used: all at once they would hold up the
+    // activations, and while it is decoded the decoding.
+    PERIGEE_INLINE void fetch_ahead() {
+      const std::size_t all = (tiled.task.tokens + kTileTokens - 1) / kTileTokens * tiled.sets;
+      for (++calls; fetched * all < calls * tiled.sets * rows; ++fetched)
+        tiled.prefetch_row(fetched, first_block, g);
+    }
+
+    template <int tokens>
+    PERIGEE_INLINE void meet(std::size_t token) {
+      const PackedShape& shape = tiled.task.shape;
+      const std::byte* x = tiled.task.x + x_offset<Form::kSteps>(shape, first_block) +
+                           g * shape.piece_stride + token * shape.token_stride;
+#pragma GCC unroll 1
+      for (std::size_t set = 0; set < tiled.sets; ++set) {
+        fetch_ahead();
+        auto* const set_sums = reinterpret_cast<F(*)[kTileSets][rows]>(sums[g][token][set]);
+        use_tile<Form, rows, tokens, way>(tiled.tile.words[set], tiled.tile.scales[g][set], blocks,
+                                          first_block == 0, x, shape.token_stride, set_sums);
+      }
+    }
+
+    void run() {
+      static_assert(kTileTokens == 3);
+      const std::size_t tokens = tiled.task.tokens;
+      std::size_t t = 0;
+      for (; t + 3 <= tokens; t += 3) meet<3>(t);
+      if (tokens - t == 2) meet<2>(t);
+      if (tokens - t == 1) meet<1>(t);
+    }
+  };
 
   void run() {
     const std::size_t blocks = (task.matrix->columns + kDotBlock - 1) / kDotBlock;
     for (std::size_t b = 0; b < blocks; b += kTileBlocks<Form>) {
       const std::size_t count = blocks - b < kTileBlocks<Form> ? blocks - b : kTileBlocks<Form>;
-      fill_scales(b, count);
+      if (adding != Adding::kPlain) fill_scales(b, count);
       for (std::size_t g = 0; g < kGroups; ++g) {
         fill_words(b, count, g);
-        use_panel(b, count, g);
+        constexpr Adding kFast = scale_bytes(Form::kFormat) == 0 ? Adding::kPlain : Adding::kScaled;
+        if (adding == kFast) {
+          PanelUse<kFast>{*this, sums, b, count, g}.run();
+        } else {
+          PanelUse<Adding::kByDefinition>{*this, sums, b, count, g}.run();
+        }
       }
     }
   }

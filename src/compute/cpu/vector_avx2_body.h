@@ -8,6 +8,7 @@ constexpr int kTileRows =
     4;  // rows x tokens: their products, with three activations and a weight, take 16 registers
 constexpr int kTileTokens = 3;
 constexpr int kRegisters = 16;
+constexpr int kFewTokens = 8;  // a tile's stores and loads of weights are worth it from the next one on
 
 PERIGEE_INLINE F splat(float x) {
   return _mm256_set1_ps(x);
@@ -76,6 +77,9 @@ PERIGEE_INLINE I or_bits(I a, I b) {
 PERIGEE_INLINE I larger_bits(I a, I b) {
   return _mm256_max_epi32(a, b);
 }  // signed
+PERIGEE_INLINE I smaller_unsigned(I a, I b) {
+  return _mm256_min_epu32(a, b);
+}
 template <int n>
 PERIGEE_INLINE I left(I x) {
   return _mm256_slli_epi32(x, n);

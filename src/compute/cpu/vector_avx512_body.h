@@ -9,6 +9,7 @@ constexpr int kTileRows =
     4;  // rows x tokens: 5 x 4 or 6 x 4 products would fit 32 registers and are no faster
 constexpr int kTileTokens = 3;
 constexpr int kRegisters = 32;
+constexpr int kFewTokens = 4;
 
 PERIGEE_INLINE F splat(float x) {
   return _mm512_set1_ps(x);
@@ -75,6 +76,9 @@ PERIGEE_INLINE I or_bits(I a, I b) {
 PERIGEE_INLINE I larger_bits(I a, I b) {
   return _mm512_max_epi32(a, b);
 }  // signed
+PERIGEE_INLINE I smaller_unsigned(I a, I b) {
+  return _mm512_min_epu32(a, b);
+}
 template <int n>
 PERIGEE_INLINE I left(I x) {
   return _mm512_slli_epi32(x, n);
