@@ -137,19 +137,23 @@ PERIGEE_INLINE void block_scales(const std::byte* from, F (&scale)[kGroups]) {
     I codes[1];
     widen_8(from, codes);
     const F values = e8m0_values(codes[0]);
+#pragma GCC unroll 4
     for (std::size_t g = 0; g < kGroups; ++g) scale[g] = pick(values, load_bits(kLaneOfFour + g * kWidth));
   } else if constexpr (format == WeightFormat::kNvfp4) {
     I codes[16 / kWidth];
     widen_16(from, codes);
     F values[16 / kWidth];
     for (std::size_t v = 0; v < 16 / kWidth; ++v) values[v] = e4m3_values(codes[v]);
+#pragma GCC unroll 4
     for (std::size_t g = 0; g < kGroups; ++g)
       scale[g] = pick(values[g * (16 / kWidth) / kGroups], load_bits(kLaneOfTwo + g * kWidth));
   } else if constexpr (format == WeightFormat::kFp8Tile) {
     float tiles[2];
     std::memcpy(tiles, from, sizeof tiles);
+#pragma GCC unroll 4
     for (std::size_t g = 0; g < kGroups; ++g) scale[g] = splat(tiles[g * 2 / kGroups]);
   } else {
+#pragma GCC unroll 4
     for (std::size_t g = 0; g < kGroups; ++g) scale[g] = splat(1);
   }
 }
