@@ -86,7 +86,7 @@ MatrixBenchOptions bench_options(const KernelArguments& arguments, const CancelT
 }
 
 double goal(const MatrixRate& rate) {
-  return rate.bound_by_memory ? kMemoryGoal : kInstructionGoal;
+  return rate.bound_by_memory ? kMemoryGoal : instruction_goal(rate.backend);
 }
 
 void print_result(const MatrixBenchOptions& options, const MatrixBenchResult& result) {

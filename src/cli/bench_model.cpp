@@ -50,7 +50,7 @@ void print_result(const ModelBenchOptions& options, const ModelBenchResult& resu
           result.load_limit_seconds, result.load_seconds, kMemoryGoal);
   add_row(table, fmt::format("first token of a prompt of {}", options.prompt_tokens),
           fmt::format("{:.1f} tokens/s", static_cast<double>(options.prompt_tokens) / result.prompt_seconds),
-          result.prompt_limit_seconds, result.prompt_seconds, kInstructionGoal);
+          result.prompt_limit_seconds, result.prompt_seconds, instruction_goal(result.backend));
   if (result.token_seconds > 0) {
     add_row(table, fmt::format("each further token, {}", format_bytes(result.token_bytes)),
             fmt::format("{:.1f} tokens/s", 1 / result.token_seconds), result.token_limit_seconds,

@@ -7,6 +7,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/cancel.h"
@@ -16,8 +17,8 @@
 namespace perigee {
 
 // What the tables call good: parts of the machine's own limit.
-inline constexpr double kMemoryGoal = 0.85;       // of what the threads read, where memory is the limit
-inline constexpr double kInstructionGoal = 0.75;  // of the multiply-adds of the instruction set
+inline constexpr double kMemoryGoal = 0.85;         // of what the threads read, where memory is the limit
+double instruction_goal(std::string_view backend);  // of the multiply-adds of its instruction set
 
 // --rounds
 void add_rounds_option(CLI::App& command, unsigned& rounds);

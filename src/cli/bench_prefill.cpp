@@ -54,7 +54,7 @@ void print_parts(const PrefillArguments& arguments, const PrefillBenchResult& re
     table.add_row({part.name, std::to_string(part.tokens), fmt::format("{:.1f}", part.seconds * 1e3),
                    limited ? giga_macs(result.peak) : "-", giga_macs(part.macs_per_second()),
                    limited ? fraction_text(part.macs_per_second() / result.peak) : "-",
-                   fraction_text(kInstructionGoal)});
+                   fraction_text(instruction_goal(result.backend))});
   }
   fmt::print("{}\n", table.text());
 }
@@ -80,7 +80,8 @@ void print_products(const PrefillBenchResult& result) {
         {fmt::format("{} [{}, {}] {}", rate.name, rate.rows, rate.columns, weight_format_name(rate.format)),
          std::to_string(rate.tokens), giga_macs(result.peak), giga_macs(rate.macs_per_second),
          result.peak > 0 ? fraction_text(rate.macs_per_second / result.peak) : "-",
-         fraction_text(kInstructionGoal), dense_text(rate.dense_f32), dense_text(rate.dense_bf16)});
+         fraction_text(instruction_goal(result.backend)), dense_text(rate.dense_f32),
+         dense_text(rate.dense_bf16)});
   }
   fmt::print("{}\n", table.text());
   for (const ComputePeak& peak : result.peaks)
@@ -116,7 +117,7 @@ json result_to_json(const PrefillBenchOptions& options, const PrefillBenchResult
           {"memory_bytes", options.memory_bytes},
           {"experts", weight_format_name(options.experts)},
           {"limit_macs_per_second", result.peak},
-          {"goal", kInstructionGoal},
+          {"goal", instruction_goal(result.backend)},
           {"onednn_version", version == nullptr ? json() : json(version)},
           {"parts", std::move(parts)},
           {"products", std::move(products)},
