@@ -26,15 +26,20 @@ enum class Adding {
 };
 
 // A zeroed register for every product costs a sixth of the time, so tiles of floats start from w x where that
-// gives the same bits: without scales and with whole blocks, since sums that only ever had something added to
-// +0 never are -0; and with scales if no product and no sum of some rounds to zero, which would be a -0 that
-// p + 0 takes away. Pairs are multiplied and added in one step.
+// gives the same bits. Pairs are multiplied and added in one step.
+template <typename Form>
+constexpr Adding kFastAdding = scale_bytes(Form::kFormat) == 0 ? Adding::kPlain
+                               : Form::kMultiplies             ? Adding::kScaled
+                                                               : Adding::kByDefinition;
+
+// Without scales they are the same with whole blocks: sums that only ever had something added to +0 never are
+// -0. With scales they are if no product and no sum of some rounds to zero, which would be a -0 that p + 0
+// takes away.
 template <typename Form>
 PERIGEE_INLINE Adding way_of_adding(const LinearTask& task) {
   const bool has_scales = scale_bytes(Form::kFormat) != 0;
-  const bool whole = task.matrix->columns % kDotBlock == 0;
-  if (!has_scales) return whole ? Adding::kPlain : Adding::kByDefinition;
-  return Form::kMultiplies && task.packing == Packing::kFloats ? Adding::kScaled : Adding::kByDefinition;
+  const bool same = has_scales ? task.packing == Packing::kFloats : task.matrix->columns % kDotBlock == 0;
+  return same ? kFastAdding<Form> : Adding::kByDefinition;
 }
 
 // The products of one block. at: the tokens, at this group of the block.
@@ -233,9 +238,8 @@ struct TiledRows {
       if (adding != Adding::kPlain) fill_scales(b, count);
       for (std::size_t g = 0; g < kGroups; ++g) {
         fill_words(b, count, g);
-        constexpr Adding kFast = scale_bytes(Form::kFormat) == 0 ? Adding::kPlain : Adding::kScaled;
-        if (adding == kFast) {
-          PanelUse<kFast>{*this, sums, b, count, g}.run();
+        if (adding == kFastAdding<Form>) {
+          PanelUse<kFastAdding<Form>>{*this, sums, b, count, g}.run();
         } else {
           PanelUse<Adding::kByDefinition>{*this, sums, b, count, g}.run();
         }
