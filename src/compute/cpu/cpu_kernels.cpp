@@ -74,7 +74,7 @@ std::span<const CpuKernels* const> available_cpu_kernels() {
 }
 
 PackedShape packed_shape(const CpuKernels& kernels, Packing packing, std::size_t columns, std::size_t rows,
-                         std::size_t tokens) {
+                         bool few) {
   const std::size_t element = packing == Packing::kFloats || packing == Packing::kGradualFloats
                                   ? sizeof(float)
                                   : sizeof(std::uint16_t);
@@ -82,7 +82,7 @@ PackedShape packed_shape(const CpuKernels& kernels, Packing packing, std::size_t
   const std::size_t vectors = kDotLanes / kernels.lanes;                        // of a block
   const std::size_t blocks = (columns + kDotBlock - 1) / kDotBlock;
   PackedShape shape;
-  if (tokens <= kernels.few_tokens) {
+  if (few) {
     shape.piece_stride = vector_bytes;
     shape.token_stride = blocks * vectors * vector_bytes + kStagger;
     shape.bytes = rows * shape.token_stride;

@@ -22,10 +22,11 @@ enum class Packing {
 
 inline constexpr std::size_t kPackedAlignment = 64;
 
+inline constexpr std::size_t kPackedPiece = 1024;  // bytes of a piece of many tokens, if there are so many
+
 // Where packed tokens lie. A piece is one vector of lanes of some blocks: [block][step][lane]. A few tokens
 // lie one after the other, [token][piece] with pieces of one block, as rows of weights that are streamed past
 // meet them; more as [piece][token], as tiles of weights do.
-inline constexpr std::size_t kPackedPiece = 1024;  // bytes of a piece of many tokens, if there are so many
 struct PackedShape {
   std::size_t piece_blocks = 1;
   std::size_t piece_stride = 0;  // bytes from a token's piece to its next one
@@ -80,8 +81,9 @@ struct WeightedSumTask {
 
 struct CpuKernels {
   const char* name = nullptr;
-  std::size_t lanes = 0;       // of a vector
-  std::size_t few_tokens = 0;  // for so many PackedShape is that of a few
+  std::size_t lanes = 0;  // of a vector
+  // For up to so many PackedShape is that of a few.
+  std::size_t (*few_tokens)(WeightFormat weights) = nullptr;
 
   // out: the token's first piece, aligned to kPackedAlignment. Gives the smallest magnitude that is not zero.
   float (*pack_floats)(const float* x, std::size_t columns, const PackedShape& shape,
@@ -118,9 +120,9 @@ struct CpuKernels {
   void (*divide)(float divisor, std::size_t count, float* x) = nullptr;
 };
 
-// For `tokens` at a time, of `rows` that are packed together.
+// few: the tokens of a task are a few. rows: those that are packed together.
 PackedShape packed_shape(const CpuKernels& kernels, Packing packing, std::size_t columns, std::size_t rows,
-                         std::size_t tokens);
+                         bool few);
 
 // Whether linear_rows takes the matrix: whole lanes, whole groups of scales. Others are left to ReferenceOps.
 bool has_fast_linear(const Matrix& matrix);

@@ -24,7 +24,7 @@ std::size_t rows_of_work(std::size_t width) {
 void CpuOps::fast_linear(const Matrix& w, ConstRows x, Rows y, bool round) const {
   // With few tokens the way of bf16 weights from memory decides, and made floats they take fewer instructions
   // than as guarded pairs (docs/performance.md).
-  const bool pairs = rounds() && (w.format != WeightFormat::kBf16 || x.rows > kernels_.few_tokens);
+  const bool pairs = rounds() && (w.format != WeightFormat::kBf16 || x.rows > kernels_.few_tokens(w.format));
   const PackedRows packed(kernels_, w.format, x, x.rows, pairs, pool_);
   const LinearTask task{.matrix = &w,
                         .packing = packed.packing(),

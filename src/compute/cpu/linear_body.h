@@ -182,9 +182,14 @@ void streamed_rows(const LinearTask& task, std::size_t begin, std::size_t end) {
 
 #include "compute/cpu/tiles_body.h"
 
-template <typename Form, int tokens = kFewTokens>
+constexpr std::size_t few_tokens_of(WeightFormat format) {
+  const bool nibbles = format == WeightFormat::kMxfp4 || format == WeightFormat::kNvfp4;
+  return nibbles ? kFewTokensOfNibbles : kFewTokens;
+}
+
+template <typename Form, std::size_t tokens = few_tokens_of(Form::kFormat)>
 void few_tokens(const LinearTask& task, std::size_t begin, std::size_t end) {
-  if (task.tokens == tokens) return streamed_rows<Form, tokens>(task, begin, end);
+  if (task.tokens == tokens) return streamed_rows<Form, static_cast<int>(tokens)>(task, begin, end);
   if constexpr (tokens > 1) few_tokens<Form, tokens - 1>(task, begin, end);
 }
 
@@ -201,7 +206,7 @@ void chunk_rows(const LinearTask& task, std::size_t begin, std::size_t end) {
 
 template <typename Form>
 void form_rows(const LinearTask& task, std::size_t begin, std::size_t end) {
-  if (task.tokens <= kFewTokens) return few_tokens<Form>(task, begin, end);
+  if (task.tokens <= few_tokens_of(Form::kFormat)) return few_tokens<Form>(task, begin, end);
   const std::size_t chunks = (task.tokens + kChunkTokens - 1) / kChunkTokens;
   const std::size_t most = (task.tokens + chunks * kTileTokens - 1) / (chunks * kTileTokens) * kTileTokens;
   for (std::size_t t = 0; t < task.tokens; t += most) {

@@ -25,7 +25,7 @@ bool has_pairs(WeightFormat weights) {
 
 PackedRows::PackedRows(const CpuKernels& kernels, WeightFormat weights, ConstRows x, std::size_t tokens,
                        bool pairs, ThreadPool& pool)
-    : kernels_(kernels), tokens_(tokens) {
+    : kernels_(kernels), few_(tokens <= kernels.few_tokens(weights)) {
   if (pairs && kernels.pack_pairs != nullptr && has_pairs(weights) && pack_pairs(weights, x, pool)) return;
   reserve(x, Packing::kFloats);
   std::atomic<bool> gradual = false;
@@ -40,7 +40,7 @@ PackedRows::PackedRows(const CpuKernels& kernels, WeightFormat weights, ConstRow
 void PackedRows::reserve(ConstRows x, Packing packing) {
   static_assert(kPackedAlignment <= kActivationAlignment);
   packing_ = packing;
-  shape_ = packed_shape(kernels_, packing, x.width, x.rows, tokens_);
+  shape_ = packed_shape(kernels_, packing, x.width, x.rows, few_);
   const std::size_t size = std::max<std::size_t>(shape_.bytes, 1);
   bytes_ = {static_cast<std::byte*>(allocate_activation(size)), Free{size}};
 }

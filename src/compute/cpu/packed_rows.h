@@ -30,7 +30,7 @@ class PackedRows {
     void operator()(std::byte* bytes) const { release_activation(bytes, size); }
   };
   const CpuKernels& kernels_;
-  std::size_t tokens_;
+  bool few_;  // tokens of a task
   std::unique_ptr<std::byte, Free> bytes_;
   PackedShape shape_;
   Packing packing_ = Packing::kFloats;

@@ -4,7 +4,7 @@ CpuKernels kernel_table(const char* name) {
   CpuKernels kernels;
   kernels.name = name;
   kernels.lanes = kWidth;
-  kernels.few_tokens = kFewTokens;
+  kernels.few_tokens = few_tokens_of;
   kernels.pack_floats = pack_floats;
   kernels.linear_rows = float_linear_rows;
   kernels.decode_row = decode_row;

@@ -8,7 +8,8 @@ constexpr int kTileRows =
     4;  // rows x tokens: their products, with three activations and a weight, take 16 registers
 constexpr int kTileTokens = 3;
 constexpr int kRegisters = 16;
-constexpr int kFewTokens = 8;  // a tile's stores and loads of weights are worth it from the next one on
+constexpr int kFewTokens = 4;  // a tile's stores and loads of weights are worth it from the next one on
+constexpr int kFewTokensOfNibbles = 8;
 
 PERIGEE_INLINE F splat(float x) {
   return _mm256_set1_ps(x);

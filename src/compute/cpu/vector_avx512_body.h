@@ -10,6 +10,7 @@ constexpr int kTileRows =
 constexpr int kTileTokens = 3;
 constexpr int kRegisters = 32;
 constexpr int kFewTokens = 4;
+constexpr int kFewTokensOfNibbles = 4;
 
 PERIGEE_INLINE F splat(float x) {
   return _mm512_set1_ps(x);
