@@ -18,6 +18,7 @@ namespace {
 // Between the few tokens. Rows of K3's widths are multiples of 4 KiB apart, where they would compete for the
 // same few lines of the first-level cache.
 constexpr std::size_t kStagger = 256;
+static_assert(kStagger % kPackedAlignment == 0);
 
 struct DecodeTables {
   std::array<float, 16> e2m1;
