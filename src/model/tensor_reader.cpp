@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/huge_pages.h"
+#include "base/parallel_read.h"
 #include "checkpoint/plain_values.h"
 #include "checkpoint/tensor_name.h"
 #include "experts/nibble_form.h"
@@ -200,27 +201,53 @@ void TensorReader::cut_zero_padding(const std::string& name, std::size_t keep, V
 }
 
 void TensorReader::read(WeightArena& arena, const std::function<void(std::uint64_t, std::uint64_t)>& progress,
-                        const Observer& observe) {
+                        const Observer& observe, std::uint64_t batch_bytes) {
   std::sort(reads_.begin(), reads_.end(), [](const Read& a, const Read& b) {
     return std::pair(a.from.shard, a.from.tensor->begin) < std::pair(b.from.shard, b.from.tensor->begin);
   });
-  File file;
-  const ShardHeader* open = nullptr;
+  ThreadPool pool(wanted_bytes_ < batch_bytes ? 1 : 0);
   std::uint64_t done = 0;
-  for (const Read& read : reads_) {
-    if (read.from.shard != open) {
-      open = read.from.shard;
-      file = File::open_read(tensors_->folder() / open->file_name);
+  for (std::span<const Read> left = reads_; !left.empty();) {
+    const std::span<const Read> batch = first_batch(left, batch_bytes);
+    const std::vector<std::span<std::byte>> memory = read_batch(batch, arena, pool);
+    for (std::size_t i = 0; i < batch.size(); ++i) {
+      if (observe) observe(*batch[i].from.tensor, memory[i]);
+      batch[i].done(memory[i].data());
+      done += memory[i].size();
+      if (progress) progress(done, wanted_bytes_);
     }
-    const std::size_t bytes = read.from.tensor->bytes();
-    std::byte* memory = arena.allocate(bytes);
-    file.read_exact({memory, bytes}, open->header.data_offset + read.from.tensor->begin);
-    if (observe) observe(*read.from.tensor, {memory, bytes});
-    read.done(memory);
-    done += bytes;
-    if (progress) progress(done, wanted_bytes_);
+    left = left.subspan(batch.size());
   }
   reads_.clear();
+}
+
+std::span<const TensorReader::Read> TensorReader::first_batch(std::span<const Read> reads,
+                                                              std::uint64_t batch_bytes) {
+  std::size_t count = 0;
+  std::uint64_t bytes = 0;
+  do {
+    bytes += reads[count++].from.tensor->bytes();
+  } while (count < reads.size() && bytes < batch_bytes);
+  return reads.first(count);
+}
+
+std::vector<std::span<std::byte>> TensorReader::read_batch(std::span<const Read> batch, WeightArena& arena,
+                                                           ThreadPool& pool) const {
+  std::deque<File> files;
+  const ShardHeader* open = nullptr;
+  std::vector<FileStretch> stretches;
+  std::vector<std::span<std::byte>> memory;
+  for (const Read& read : batch) {
+    if (read.from.shard != open) {
+      open = read.from.shard;
+      files.push_back(File::open_read(tensors_->folder() / open->file_name));
+    }
+    const std::size_t bytes = read.from.tensor->bytes();
+    memory.emplace_back(arena.allocate(bytes), bytes);
+    stretches.push_back({&files.back(), open->header.data_offset + read.from.tensor->begin, memory.back()});
+  }
+  read_stretches(pool, stretches);
+  return memory;
 }
 
 }  // namespace perigee

@@ -13,6 +13,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/thread_pool.h"
 #include "checkpoint/safetensors.h"
 #include "compute/matrix.h"
 #include "model/checkpoint_tensors.h"
@@ -68,8 +69,11 @@ class TensorReader {
 
   std::uint64_t wanted_bytes() const { return wanted_bytes_; }                 // in the checkpoint
   std::uint64_t memory_bytes() const { return wanted_bytes_ + float_bytes_; }  // after read()
+  // Reads about `batch_bytes` at a time, from as many bytes on with a thread for each core. `progress` and
+  // `observe` are called by this thread, after the batch, tensor by tensor.
+  static constexpr std::uint64_t kBatchBytes = std::uint64_t{64} << 20;
   void read(WeightArena& arena, const std::function<void(std::uint64_t, std::uint64_t)>& progress,
-            const Observer& observe = {});
+            const Observer& observe = {}, std::uint64_t batch_bytes = kBatchBytes);
 
   // The memory that the Vectors view, after read().
   std::deque<std::vector<float>> take_vectors() { return std::move(vectors_); }
@@ -83,6 +87,11 @@ class TensorReader {
     Location from;
     std::function<void(const std::byte*)> done;  // gets the bytes, in the arena
   };
+
+  // The first of the reads that make a batch: at least one.
+  static std::span<const Read> first_batch(std::span<const Read> reads, std::uint64_t batch_bytes);
+  std::vector<std::span<std::byte>> read_batch(std::span<const Read> batch, WeightArena& arena,
+                                               ThreadPool& pool) const;
 
   const Location* find(const std::string& name) const { return tensors_->find(name); }
   Location take(const std::string& name);  // kNotFound if absent
