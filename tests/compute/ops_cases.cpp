@@ -1,6 +1,7 @@
 #include "compute/ops_cases.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <string>
 #include <utility>
@@ -117,6 +118,68 @@ void check_signs_of_zero(const Ops& ops, const Ops& reference) {
   }
 }
 
+// A lane's activations: bf16 numbers whose lowest bits lie up to `spread` powers of two above 2^base.
+void fill_lane(Random& random, int base, int spread, float* lane) {
+  for (std::size_t i = 0; i < 8; ++i) {
+    const int power = i == 0 ? 0 : static_cast<int>(random.below(static_cast<std::uint32_t>(spread) + 1));
+    const float sign = random.below(2) == 0 ? 1.0f : -1.0f;
+    lane[i] = std::ldexp(sign * static_cast<float>(2 * random.below(128) + 1), base + power);
+  }
+  std::swap(lane[0], lane[random.below(8)]);
+}
+
+// Weights of a row that make a lane's sum as large as it can be and its last bit count: 6 with the signs of
+// x, but 0.5 at the smallest.
+void match_lane(const float* x, std::byte* nibbles) {
+  const float* smallest =
+      std::min_element(x, x + 8, [](float a, float b) { return std::fabs(a) < std::fabs(b); });
+  for (std::size_t i = 0; i < 8; ++i) {
+    const int code = (x + i == smallest ? 1 : 7) + (x[i] < 0 ? 8 : 0);
+    nibbles[i / 2] |= std::byte(code << i % 2 * 4);
+  }
+}
+
+// The first lane by which the limit of exact sums is passed: in halves, three products of 6 make 2^24 + 8,
+// where neither of two products of 1/2 moves the sum of floats.
+void check_first_inexact_sum(const Ops& ops, const Ops& reference) {
+  Random random(16);
+  Tensor x(1, 256);
+  OwnedMatrix w = random_matrix(random, WeightFormat::kMxfp4, 1, 256);
+  std::fill(w.values.begin(), w.values.end(), std::byte{0});
+  std::fill(w.scales.begin(), w.scales.end(), std::byte{127});
+  const float lane[8] = {0x1540p0f, 0, 0, 1, 0x154000p0f, 0x16p0f, 0, 1};
+  for (std::size_t i = 0; i < 8; ++i) {
+    x.values()[i] = lane[i];
+    const int code = lane[i] == 1 ? 1 : 7;
+    w.values[i / 2] |= std::byte(code << i % 2 * 4);
+  }
+  compare_linear(ops, reference, w.view, x);
+}
+
+// One token whose lanes are, or nearly are, whole numbers with exact sums (docs/numerics.md, "Fast forms").
+void check_whole_numbers(const Ops& ops, const Ops& reference) {
+  constexpr std::size_t kColumns = 512, kRows = 5;
+  Random random(15);
+  for (const WeightFormat format : {WeightFormat::kMxfp4, WeightFormat::kNvfp4}) {
+    for (int spread = 5; spread <= 20; ++spread) {
+      for (const int base : {-149, -126, -101, -100, -99, -20, 90, 98, 99, 100, 101}) {
+        Tensor x(1, kColumns);
+        OwnedMatrix w = random_matrix(random, format, kRows, kColumns);
+        std::fill_n(w.values.begin(), kColumns / 2, std::byte{0});  // the first row
+        for (std::size_t i = 0; i < kColumns; i += 8) {
+          fill_lane(random, base, random.below(4) == 0 ? spread : 5, &x.values()[i]);
+          match_lane(&x.values()[i], &w.values[i / 2]);
+        }
+        if (base == 90) x.values()[random.below(kColumns)] = 0;
+        compare_linear(ops, reference, w.view, x);
+        if (base == -20) x.values()[random.below(kColumns)] = 0x1.0002p-10f;  // no bf16 number
+        compare_linear(ops, reference, w.view, x);
+      }
+    }
+    compare_linear(ops, reference, random_matrix(random, format, kRows, kColumns).view, Tensor(1, kColumns));
+  }
+}
+
 }  // namespace
 
 void check_linear(const Ops& ops, const Ops& reference) {
@@ -176,6 +239,8 @@ void check_linear_with_extreme_values(const Ops& ops, const Ops& reference) {
   check_subnormal_sums(ops, reference);
   check_scales_at_their_end(ops, reference);
   check_signs_of_zero(ops, reference);
+  check_whole_numbers(ops, reference);
+  check_first_inexact_sum(ops, reference);
   // Infinities, NaN and scales that are NaN stay what they are.
   OwnedMatrix w = random_matrix(random, WeightFormat::kMxfp4, 5, 512);
   w.scales[3] = std::byte{255};

@@ -76,9 +76,8 @@ std::span<const CpuKernels* const> available_cpu_kernels() {
 
 PackedShape packed_shape(const CpuKernels& kernels, Packing packing, std::size_t columns, std::size_t rows,
                          bool few) {
-  const std::size_t element = packing == Packing::kFloats || packing == Packing::kGradualFloats
-                                  ? sizeof(float)
-                                  : sizeof(std::uint16_t);
+  const bool pairs = packing == Packing::kPairs || packing == Packing::kGradualPairs;
+  const std::size_t element = pairs ? sizeof(std::uint16_t) : sizeof(float);
   const std::size_t vector_bytes = kernels.lanes * kDotLaneElements * element;  // of a block
   const std::size_t vectors = kDotLanes / kernels.lanes;                        // of a block
   const std::size_t blocks = (columns + kDotBlock - 1) / kDotBlock;
@@ -86,6 +85,7 @@ PackedShape packed_shape(const CpuKernels& kernels, Packing packing, std::size_t
   if (few) {
     shape.piece_stride = vector_bytes;
     shape.token_stride = blocks * vectors * vector_bytes + kStagger;
+    if (packing == Packing::kWhole) shape.token_stride += blocks * kernels.whole_bytes;
     shape.bytes = rows * shape.token_stride;
   } else {
     shape.piece_blocks = kPackedPiece / vector_bytes;

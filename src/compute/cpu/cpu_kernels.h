@@ -18,6 +18,7 @@ enum class Packing {
   kGradualFloats,  // of any size
   kPairs,          // bf16 pairs, none so small that an intermediate sum could be subnormal
   kGradualPairs,   // bf16 pairs of any size
+  kWhole,          // one token's floats, and behind them the same as whole numbers (whole_body.h)
 };
 
 inline constexpr std::size_t kPackedAlignment = 64;
@@ -90,6 +91,10 @@ struct CpuKernels {
                        std::byte* out) = nullptr;
   PairContent (*pack_pairs)(const float* x, std::size_t columns, const PackedShape& shape,
                             std::byte* out) = nullptr;  // or null
+  // Where it is not null: what 4-bit weights of whole blocks meet if there is one token. Writes behind the
+  // token's packed floats, `whole_bytes` a block.
+  void (*pack_whole)(std::size_t columns, std::byte* floats) = nullptr;
+  std::size_t whole_bytes = 0;
   void (*linear_rows)(const LinearTask& task, std::size_t begin, std::size_t end) = nullptr;
   // row [columns]: element * scale * global_scale
   void (*decode_row)(const Matrix& matrix, std::size_t row, float* out) = nullptr;

@@ -13,6 +13,7 @@ namespace {
 #include "compute/cpu/vector_avx2_body.h"
 #include "compute/cpu/elementary_body.h"
 #include "compute/cpu/linear_body.h"
+#include "compute/cpu/whole_body.h"
 #include "compute/cpu/rows_body.h"
 #include "compute/cpu/kda_body.h"
 #include "compute/cpu/mla_body.h"
@@ -20,10 +21,18 @@ namespace {
 #include "compute/cpu/table_body.h"
 // clang-format on
 
+CpuKernels avx2_table() {
+  CpuKernels kernels = kernel_table("avx2");
+  kernels.pack_whole = pack_whole;
+  kernels.whole_bytes = sizeof(WholeBlock);
+  kernels.linear_rows = whole_or_float_rows;
+  return kernels;
+}
+
 }  // namespace
 
 const CpuKernels& avx2_cpu_kernels() {
-  static const CpuKernels kKernels = kernel_table("avx2");
+  static const CpuKernels kKernels = avx2_table();
   return kKernels;
 }
 

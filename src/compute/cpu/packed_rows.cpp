@@ -4,6 +4,8 @@
 #include <atomic>
 #include <vector>
 
+#include "numerics/canonical_dot.h"
+
 namespace perigee {
 namespace {
 
@@ -17,8 +19,11 @@ float smallest_of_pairs(WeightFormat weights) {
 // From here on the last bit of a product with a 4-bit or E4M3 weight, a multiple of 2^-9, is at least 2^-149.
 constexpr float kSmallestFloat = 0x1p-117f;
 
+bool has_nibbles(WeightFormat weights) {
+  return weights == WeightFormat::kMxfp4 || weights == WeightFormat::kNvfp4;
+}
 bool has_pairs(WeightFormat weights) {
-  return weights == WeightFormat::kBf16 || weights == WeightFormat::kMxfp4 || weights == WeightFormat::kNvfp4;
+  return weights == WeightFormat::kBf16 || has_nibbles(weights);
 }
 
 }  // namespace
@@ -27,6 +32,11 @@ PackedRows::PackedRows(const CpuKernels& kernels, WeightFormat weights, ConstRow
                        bool pairs, ThreadPool& pool)
     : kernels_(kernels), few_(tokens <= kernels.few_tokens(weights)) {
   if (pairs && kernels.pack_pairs != nullptr && has_pairs(weights) && pack_pairs(weights, x, pool)) return;
+  const bool whole = pairs && kernels.pack_whole != nullptr && has_nibbles(weights);
+  if (whole && x.rows == 1 && x.width % kDotBlock == 0) {
+    pack_whole(x);
+    return;
+  }
   reserve(x, Packing::kFloats);
   std::atomic<bool> gradual = false;
   pool.parallel_for(x.rows, kTokensAtOnce, [&](std::size_t begin, std::size_t end) {
@@ -43,6 +53,12 @@ void PackedRows::reserve(ConstRows x, Packing packing) {
   shape_ = packed_shape(kernels_, packing, x.width, x.rows, few_);
   const std::size_t size = std::max<std::size_t>(shape_.bytes, 1);
   bytes_ = {static_cast<std::byte*>(allocate_activation(size)), Free{size}};
+}
+
+void PackedRows::pack_whole(ConstRows x) {
+  reserve(x, Packing::kWhole);
+  kernels_.pack_floats(x[0], x.width, shape_, begin_of(0));
+  kernels_.pack_whole(x.width, begin_of(0));
 }
 
 bool PackedRows::pack_pairs(WeightFormat weights, ConstRows x, ThreadPool& pool) {

@@ -11,8 +11,9 @@ namespace perigee {
 
 class PackedRows {
  public:
-  // Packs bf16 pairs where the kernels have a use for them, `pairs` allows it and every value is a bf16
-  // number; floats otherwise. tokens: how many of the rows a task takes. Rows are shared out over the pool.
+  // Packs bf16 pairs, or whole numbers, where the kernels have a use for them, `pairs` allows it and every
+  // value is a bf16 number; floats otherwise. tokens: how many of the rows a task takes. Rows are shared out
+  // over the pool.
   PackedRows(const CpuKernels& kernels, WeightFormat weights, ConstRows x, std::size_t tokens, bool pairs,
              ThreadPool& pool);
 
@@ -22,6 +23,7 @@ class PackedRows {
 
  private:
   bool pack_pairs(WeightFormat weights, ConstRows x, ThreadPool& pool);
+  void pack_whole(ConstRows x);
   void reserve(ConstRows x, Packing packing);
   std::byte* begin_of(std::size_t r) { return bytes_.get() + r * shape_.token_stride; }
 
