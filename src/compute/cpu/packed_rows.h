@@ -11,9 +11,9 @@ namespace perigee {
 
 class PackedRows {
  public:
-  // Packs bf16 pairs, or whole numbers, where the kernels have a use for them, `pairs` allows it and every
-  // value is a bf16 number; floats otherwise. tokens: how many of the rows a task takes. Rows are shared out
-  // over the pool.
+  // Packs bf16 pairs where the kernels have a use for them, `pairs` allows it and every value is a bf16
+  // number; under the same conditions of kernels and `pairs` one row as whole numbers beside its floats;
+  // floats otherwise. tokens: how many of the rows a task takes. Rows are shared out over the pool.
   PackedRows(const CpuKernels& kernels, WeightFormat weights, ConstRows x, std::size_t tokens, bool pairs,
              ThreadPool& pool);
 
