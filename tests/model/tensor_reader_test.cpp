@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "support/mini_model.h"
+#include "support/mini_safetensors.h"
 
 namespace perigee {
 namespace {
@@ -19,7 +20,7 @@ struct Reading {
   std::vector<std::uint64_t> progress;
 };
 
-// Some tensors of the small model, from the first and the last of its shards.
+// Some tensors of the small model.
 Reading read_in_batches_of(std::uint64_t batch_bytes) {
   const auto tensors =
       std::make_shared<CheckpointTensors>(CheckpointTensors::of_checkpoint(test::mini_model()));
@@ -47,6 +48,8 @@ Reading read_in_batches_of(std::uint64_t batch_bytes) {
 TEST(TensorReader, GivesTheSameInAnyBatches) {
   const Reading whole = read_in_batches_of(TensorReader::kBatchBytes);
   ASSERT_EQ(whole.seen.size(), 3u);
+  const test::MiniTensors expected = test::read_safetensors_folder(test::mini_model());
+  for (const SeenTensor& tensor : whole.seen) EXPECT_EQ(tensor.bytes, expected.at(tensor.name).data);
   for (const std::uint64_t bytes : {0, 1, 1000, 100'000}) {
     const Reading batches = read_in_batches_of(bytes);
     EXPECT_EQ(batches.seen, whole.seen) << bytes;

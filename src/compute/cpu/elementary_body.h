@@ -20,6 +20,11 @@ PERIGEE_INLINE F magnitude(F x) {
   return floats(and_bits(bits(x), splat_bits(0x7FFFFFFF)));
 }
 
+// 2^exponent, a normal number.
+PERIGEE_INLINE F power_of_two(I exponent) {
+  return floats(left<23>(add_bits(exponent, splat_bits(127))));
+}
+
 PERIGEE_INLINE F exp_of(F x) {
   const F shifted = fma(x, splat(kLog2E), splat(kRoundShift));
   const F n = sub(shifted, splat(kRoundShift));
@@ -29,10 +34,7 @@ PERIGEE_INLINE F exp_of(F x) {
   // exact. 512 keeps the sum positive for the logical shift.
   const I exponent = sub_bits(bits(shifted), bits(splat(kRoundShift)));
   const I half = sub_bits(right<1>(add_bits(exponent, splat_bits(512))), splat_bits(256));
-  const I bias = splat_bits(127);
-  const F first = floats(left<23>(add_bits(half, bias)));
-  const F second = floats(left<23>(add_bits(sub_bits(exponent, half), bias)));
-  F y = mul(mul(power, first), second);
+  F y = mul(mul(power, power_of_two(half)), power_of_two(sub_bits(exponent, half)));
   y = select(less(splat(88.8f), x), floats(splat_bits(0x7F800000)), y);
   y = select(less(x, splat(-104.0f)), zero(), y);
   return select(is_nan(x), x, y);

@@ -28,18 +28,13 @@ constexpr int kFactorBits = 6;          // bf16 numbers of 16 bits and more, in 
 
 // The exponent of the lowest bit of x that is set; of zero, and of nothing else, kNoBit.
 constexpr int kNoBit = 1000;
-PERIGEE_INLINE I lowest_bit(I x) {
-  const I magnitude = and_bits(x, splat_bits(0x7FFFFFFF));
-  const I significand = or_bits(and_bits(x, splat_bits(0x007FFFFF)), splat_bits(0x00800000));
+PERIGEE_INLINE I lowest_bit(F x) {
+  const I size = bits(magnitude(x));
+  const I significand = or_bits(and_bits(size, splat_bits(0x007FFFFF)), splat_bits(0x00800000));
   const I bit = and_bits(significand, sub_bits(splat_bits(0), significand));
-  const I exponents = add_bits(right<23>(magnitude), right<23>(bits(_mm256_cvtepi32_ps(bit))));
+  const I exponents = add_bits(right<23>(size), right<23>(bits(_mm256_cvtepi32_ps(bit))));
   const I lowest = sub_bits(exponents, splat_bits(127 + 127 + 23));
-  return bits(select(equal_bits(magnitude, splat_bits(0)), floats(splat_bits(kNoBit)), floats(lowest)));
-}
-
-// 2^exponent
-PERIGEE_INLINE F power_of_two(I exponent) {
-  return floats(left<23>(add_bits(exponent, splat_bits(127))));
+  return bits(select(equal_bits(size, splat_bits(0)), floats(splat_bits(kNoBit)), floats(lowest)));
 }
 
 // x: a packed group of floats. False if it is a wide one.
@@ -48,7 +43,7 @@ PERIGEE_INLINE bool pack_whole_group(const std::byte* x, WholeGroup& group) {
   I unit = splat_bits(kNoBit), lost = splat_bits(0);
   for (std::size_t s = 0; s < 8; ++s) {
     words[s] = load(reinterpret_cast<const float*>(x + s * kVectorBytes));
-    unit = _mm256_min_epi32(unit, lowest_bit(bits(words[s])));
+    unit = _mm256_min_epi32(unit, lowest_bit(words[s]));
     lost = or_bits(lost, left<16>(bits(words[s])));
   }
   unit = bits(select(equal_bits(unit, splat_bits(kNoBit)), floats(splat_bits(0)), floats(unit)));
@@ -57,7 +52,7 @@ PERIGEE_INLINE bool pack_whole_group(const std::byte* x, WholeGroup& group) {
   I values[8], factors[8];
   for (std::size_t s = 0; s < 8; ++s) {
     const F scaled = mul(words[s], per_unit);
-    sum = add(sum, floats(and_bits(bits(scaled), splat_bits(0x7FFFFFFF))));
+    sum = add(sum, magnitude(scaled));
     const I value = _mm256_cvtps_epi32(scaled);
     const Mask large = greater_bits(_mm256_abs_epi32(value), splat_bits(0x7FFF));
     values[s] = bits(select(large, floats(_mm256_srai_epi32(value, kFactorBits)), floats(value)));
