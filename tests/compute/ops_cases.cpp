@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "compute/random_cases.h"
+#include "numerics/bf16.h"
 
 namespace perigee::test {
 namespace {
@@ -82,7 +83,7 @@ void check_scales_at_their_end(const Ops& ops, const Ops& reference) {
   Random random(13);
   for (const WeightFormat format : {WeightFormat::kMxfp4, WeightFormat::kNvfp4}) {
     for (const std::size_t columns : {256u, 288u}) {
-      for (const std::size_t tokens : {1u, 6u}) {
+      for (const std::size_t tokens : {1u, 6u, 12u}) {
         OwnedMatrix w = random_matrix(random, format, 6, columns);
         for (std::byte& scale : w.scales) scale = std::byte{0};
         compare_linear(ops, reference, w.view, random_rows(random, tokens, columns, Precision::kBf16));
@@ -113,6 +114,33 @@ void check_signs_of_zero(const Ops& ops, const Ops& reference) {
       Tensor x(tokens, 512);
       for (std::size_t i = 0; i < x.values().size(); ++i)
         x.values()[i] = i % 512 < 256 ? 0x1p-40f : second_activation;
+      compare_linear(ops, reference, w.view, x);
+    }
+  }
+}
+
+// Enough tokens for tiles, into which MXFP4's scales are folded from 2^-30 to 2^30, if activations are
+// between 2^-90 and 2^90. Sizes of products go to both ends of floats' range, where sums of folded weights
+// would round or overflow and others not, and scales and activations to both sides of their bounds.
+void check_folded_scales(const Ops& ops, const Ops& reference) {
+  Random random(17);
+  for (const int size : {-155, -149, -147, -143, -130, -120, 0, 119, 122, 124, 126}) {
+    for (const int exponent : {-125, -117, -113, -91, -90, -89, -60, 0, 60, 89, 90, 91, 120, 127}) {
+      const int scale = size - exponent;
+      if (scale < -127 || scale > 127) continue;
+      OwnedMatrix w = random_matrix(random, WeightFormat::kMxfp4, 17, 512);
+      for (std::byte& code : w.scales) code = std::byte(127 + scale);
+      for (std::size_t i = 0; i < w.values.size(); ++i)  // of every other row one lane alone
+        if (i % 512 >= 4 && i % 512 < 256) w.values[i] = std::byte{0};
+      Tensor x(12, 512);
+      for (float& value : x.values()) {
+        const float significand = 1 + static_cast<float>(random.bits() >> 9) * 0x1p-23f;
+        value = std::ldexp(random.below(2) == 0 ? significand : -significand, exponent);
+      }
+      compare_linear(ops, reference, w.view, x);
+      for (float& value : x.values()) value = round_to_bf16(value);
+      compare_linear(ops, reference, w.view, x);
+      w.scales[random.below(static_cast<std::uint32_t>(w.scales.size()))] = std::byte(random.below(256));
       compare_linear(ops, reference, w.view, x);
     }
   }
@@ -239,6 +267,7 @@ void check_linear_with_extreme_values(const Ops& ops, const Ops& reference) {
   check_subnormal_sums(ops, reference);
   check_scales_at_their_end(ops, reference);
   check_signs_of_zero(ops, reference);
+  check_folded_scales(ops, reference);
   check_whole_numbers(ops, reference);
   check_first_inexact_sum(ops, reference);
   // Infinities, NaN and scales that are NaN stay what they are.

@@ -14,7 +14,7 @@ namespace perigee {
 
 // What a token's activations are for the dot products (docs/numerics.md): 32-lane blocks of 256, zero-padded.
 enum class Packing {
-  kFloats,         // none so small that a product or a sum of some could round to zero
+  kFloats,         // from 2^-90 to 2^90, or zero: no product with a 4-bit or E4M3 weight rounds to zero
   kGradualFloats,  // of any size
   kPairs,          // bf16 pairs, none so small that an intermediate sum could be subnormal
   kGradualPairs,   // bf16 pairs of any size
@@ -33,6 +33,12 @@ struct PackedShape {
   std::size_t piece_stride = 0;  // bytes from a token's piece to its next one
   std::size_t token_stride = 0;  // bytes from token to token
   std::size_t bytes = 0;         // of all tokens
+};
+
+// Of a packed token's magnitudes.
+struct MagnitudeRange {
+  float smallest = INFINITY;  // that is not zero
+  float largest = 0;          // NaN if there is one
 };
 
 // What a packed token of bf16 pairs contained.
@@ -86,9 +92,9 @@ struct CpuKernels {
   // For up to so many PackedShape is that of a few.
   std::size_t (*few_tokens)(WeightFormat weights) = nullptr;
 
-  // out: the token's first piece, aligned to kPackedAlignment. Gives the smallest magnitude that is not zero.
-  float (*pack_floats)(const float* x, std::size_t columns, const PackedShape& shape,
-                       std::byte* out) = nullptr;
+  // out: the token's first piece, aligned to kPackedAlignment.
+  MagnitudeRange (*pack_floats)(const float* x, std::size_t columns, const PackedShape& shape,
+                                std::byte* out) = nullptr;
   PairContent (*pack_pairs)(const float* x, std::size_t columns, const PackedShape& shape,
                             std::byte* out) = nullptr;  // or null
   // Where it is not null: what 4-bit weights of whole blocks meet if there is one token. Writes behind the

@@ -235,9 +235,30 @@ struct SmallestMagnitude {
   }
 };
 
+// The largest magnitude of those seen; NaN if there was one.
+struct LargestMagnitude {
+  I most;
+
+  PERIGEE_INLINE LargestMagnitude() : most(splat_bits(0)) {}
+  PERIGEE_INLINE void see(F x) { most = larger_bits(most, bits(magnitude(x))); }
+  PERIGEE_INLINE float value() const {
+    std::uint32_t words[kWidth], largest = 0;
+    store_bits(words, most);
+    for (const std::uint32_t word : words) largest = word > largest ? word : largest;
+    return std::bit_cast<float>(largest);
+  }
+};
+
+struct SeenMagnitudes {
+  SmallestMagnitude smallest;
+  LargestMagnitude largest;
+
+  PERIGEE_INLINE SeenMagnitudes() {}  // an implicit one would lack the target's instructions
+};
+
 // One block of a token, or its zero-padded tail: element j of every lane, j in the order of the dot product.
 PERIGEE_INLINE void pack_block(const float* x, std::byte* out, std::size_t piece_stride,
-                               SmallestMagnitude& smallest) {
+                               SeenMagnitudes& seen) {
   for (std::size_t g = 0; g < kGroups; ++g) {
     F words[8];
     FloatForm<WeightFormat::kF32>::Guard guard;
@@ -246,24 +267,26 @@ PERIGEE_INLINE void pack_block(const float* x, std::byte* out, std::size_t piece
     std::byte* to = out + g * piece_stride;
     for (std::size_t s = 0; s < 8; ++s) {
       store(reinterpret_cast<float*>(to + s * kVectorBytes), words[s]);
-      smallest.see(bits(words[s]));
+      seen.smallest.see(bits(words[s]));
+      seen.largest.see(words[s]);
     }
   }
 }
 
-float pack_floats(const float* x, std::size_t columns, const PackedShape& shape, std::byte* out) {
+MagnitudeRange pack_floats(const float* x, std::size_t columns, const PackedShape& shape, std::byte* out) {
   const std::size_t blocks = columns / kDotBlock;
   const std::size_t left = columns % kDotBlock;
-  SmallestMagnitude smallest;
+  SeenMagnitudes seen;
   const auto pack = [&](const float* from, std::size_t block) PERIGEE_LAMBDA {
-    pack_block(from, out + x_offset<8>(shape, block), shape.piece_stride, smallest);
+    pack_block(from, out + x_offset<8>(shape, block), shape.piece_stride, seen);
   };
   for (std::size_t b = 0; b < blocks; ++b) pack(x + b * kDotBlock, b);
-  if (left == 0) return smallest.value();
-  alignas(64) float tail[kDotBlock] = {};
-  std::memcpy(tail, x + blocks * kDotBlock, left * sizeof(float));
-  pack(tail, blocks);
-  return smallest.value();
+  if (left != 0) {
+    alignas(64) float tail[kDotBlock] = {};
+    std::memcpy(tail, x + blocks * kDotBlock, left * sizeof(float));
+    pack(tail, blocks);
+  }
+  return {seen.smallest.value(), seen.largest.value()};
 }
 
 void float_linear_rows(const LinearTask& task, std::size_t begin, std::size_t end) {

@@ -16,8 +16,10 @@ float smallest_of_pairs(WeightFormat weights) {
   return weights == WeightFormat::kBf16 ? 0x1p-49f : 0x1p-118f;
 }
 
-// From here on the last bit of a product with a 4-bit or E4M3 weight, a multiple of 2^-9, is at least 2^-149.
-constexpr float kSmallestFloat = 0x1p-117f;
+// Packing::kFloats: not even with a scale of 2^-30 is the last bit of a product with a 4-bit weight, which is a
+// multiple of 2^-1, below 2^-149; and with one of 2^30 no sum of eight overflows.
+constexpr float kSmallestFloat = 0x1p-90f;
+constexpr float kLargestFloat = 0x1p90f;
 
 bool has_nibbles(WeightFormat weights) {
   return weights == WeightFormat::kMxfp4 || weights == WeightFormat::kNvfp4;
@@ -41,7 +43,8 @@ PackedRows::PackedRows(const CpuKernels& kernels, WeightFormat weights, ConstRow
   std::atomic<bool> gradual = false;
   pool.parallel_for(x.rows, kTokensAtOnce, [&](std::size_t begin, std::size_t end) {
     for (std::size_t t = begin; t < end; ++t) {
-      if (kernels_.pack_floats(x[t], x.width, shape_, begin_of(t)) < kSmallestFloat) gradual = true;
+      const MagnitudeRange range = kernels_.pack_floats(x[t], x.width, shape_, begin_of(t));
+      if (!(range.smallest >= kSmallestFloat && range.largest <= kLargestFloat)) gradual = true;
     }
   });
   if (gradual) packing_ = Packing::kGradualFloats;

@@ -23,24 +23,31 @@ enum class Adding {
   kByDefinition,  // p starts as fma(w, x, +0); fma(p, scale, sum)
   kScaled,        // p starts as w x, which leaves it -0 where all its products are -0: fma(p + 0, scale, sum)
   kPlain,         // p starts as w x; p + sum, which has the bits of fma(p, 1, sum)
+  kFolded,        // the same, with weights that were multiplied by their scale
 };
 
 // A zeroed register for every product costs a sixth of the time, so tiles of floats start from w x where that
 // gives the same bits. Pairs are multiplied and added in one step.
 template <typename Form>
-constexpr Adding kFastAdding = scale_bytes(Form::kFormat) == 0 ? Adding::kPlain
-                               : Form::kMultiplies             ? Adding::kScaled
-                                                               : Adding::kByDefinition;
+constexpr Adding kFastAdding = scale_bytes(Form::kFormat) == 0           ? Adding::kPlain
+                               : !Form::kMultiplies                      ? Adding::kByDefinition
+                               : Form::kFormat == WeightFormat::kMxfp4 ? Adding::kFolded
+                                                                         : Adding::kScaled;
 
 // Without scales they are the same with whole blocks: sums that only ever had something added to +0 never are
 // -0. With scales they are if no product and no sum of some rounds to zero, which would be a -0 that p + 0
-// takes away.
+// takes away; MXFP4's are powers of two, so that whole panels may be folded (kSmallestFolded).
 template <typename Form>
 PERIGEE_INLINE Adding way_of_adding(const LinearTask& task) {
   const bool has_scales = scale_bytes(Form::kFormat) != 0;
   const bool same = has_scales ? task.packing == Packing::kFloats : task.matrix->columns % kDotBlock == 0;
   return same ? kFastAdding<Form> : Adding::kByDefinition;
 }
+
+// Scales that may be folded: with activations of 2^-90 to 2^90 no sum of products rounds to a subnormal
+// number or overflows, neither with the scale in it nor without.
+constexpr float kSmallestFolded = 0x1p-30f;
+constexpr float kLargestFolded = 0x1p30f;
 
 // The products of one block. at: the tokens, at this group of the block.
 template <typename Form, int rows, int tokens, Adding adding>
@@ -78,7 +85,7 @@ PERIGEE_INLINE void add_to_sums(const F (&p)[tokens][rows], const F* scales, boo
     for (int r = 0; r < rows; ++r) {
       F& sum = kKeepsSums ? kept[t][r] : sums[t][0][r];
       const F before = first && !kKeepsSums ? zero() : sum;
-      if constexpr (adding == Adding::kPlain) {
+      if constexpr (adding == Adding::kPlain || adding == Adding::kFolded) {
         sum = add(p[t][r], before);
       } else {
         sum = fma(adding == Adding::kScaled ? add(p[t][r], zero()) : p[t][r], scales[r], before);
@@ -152,7 +159,9 @@ struct TiledRows {
     }
   }
 
-  void fill_scales(std::size_t first_block, std::size_t blocks) {
+  // False if the scales may not be folded.
+  bool fill_scales(std::size_t first_block, std::size_t blocks) {
+    I least = bits(splat(kSmallestFolded)), most = bits(splat(kLargestFolded));
     for_blocks(first_block, blocks,
                [&](RowBytes block, std::size_t lanes, std::size_t set, std::size_t b, std::size_t r)
                    PERIGEE_LAMBDA {
@@ -160,10 +169,18 @@ struct TiledRows {
                      block_scales<Form::kFormat>(block.scales, scale);
                      if (lanes < kDotLanes) leave_out_lanes(lanes, scale);
 #pragma GCC unroll 4
-                     for (std::size_t g = 0; g < kGroups; ++g) tile.scales[g][set][b][r] = scale[g];
+                     for (std::size_t g = 0; g < kGroups; ++g) {
+                       tile.scales[g][set][b][r] = scale[g];
+                       if constexpr (kFastAdding<Form> != Adding::kFolded) continue;
+                       least = smaller_bits(least, bits(scale[g]));  // the order of floats, if positive
+                       most = larger_bits(most, bits(scale[g]));
+                     }
                    });
+    return !any(greater_bits(bits(splat(kSmallestFolded)), least)) &&
+           !any(greater_bits(most, bits(splat(kLargestFolded))));
   }
 
+  template <Adding way>
   void fill_words(std::size_t first_block, std::size_t blocks, std::size_t g) {
     for_blocks(first_block, blocks,
                [&](RowBytes block, std::size_t, std::size_t set, std::size_t b, std::size_t r)
@@ -171,7 +188,10 @@ struct TiledRows {
                      typename Form::Word w[Form::kSteps];
                      Form::decode(block.values + g * kGroupBytes<Form::kFormat>, w, guard);
 #pragma GCC unroll 8
-                     for (std::size_t s = 0; s < Form::kSteps; ++s) tile.words[set][b][s][r] = w[s];
+                     for (std::size_t s = 0; s < Form::kSteps; ++s) {
+                       if constexpr (way == Adding::kFolded) w[s] = mul(w[s], tile.scales[g][set][b][r]);
+                       tile.words[set][b][s][r] = w[s];
+                     }
                    });
   }
 
@@ -231,18 +251,23 @@ struct TiledRows {
     }
   };
 
+  template <Adding way>
+  void run_panel(std::size_t first_block, std::size_t blocks) {
+    for (std::size_t g = 0; g < kGroups; ++g) {
+      fill_words<way>(first_block, blocks, g);
+      PanelUse<way>{*this, sums, first_block, blocks, g}.run();
+    }
+  }
+
   void run() {
     const std::size_t blocks = (task.matrix->columns + kDotBlock - 1) / kDotBlock;
     for (std::size_t b = 0; b < blocks; b += kTileBlocks<Form>) {
       const std::size_t count = blocks - b < kTileBlocks<Form> ? blocks - b : kTileBlocks<Form>;
-      if (adding != Adding::kPlain) fill_scales(b, count);
-      for (std::size_t g = 0; g < kGroups; ++g) {
-        fill_words(b, count, g);
-        if (adding == kFastAdding<Form>) {
-          PanelUse<kFastAdding<Form>>{*this, sums, b, count, g}.run();
-        } else {
-          PanelUse<Adding::kByDefinition>{*this, sums, b, count, g}.run();
-        }
+      const bool folds = adding == Adding::kPlain || fill_scales(b, count);
+      if (adding == kFastAdding<Form> && (folds || adding != Adding::kFolded)) {
+        run_panel<kFastAdding<Form>>(b, count);
+      } else {
+        run_panel<Adding::kByDefinition>(b, count);
       }
     }
   }

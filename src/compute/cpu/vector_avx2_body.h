@@ -78,6 +78,9 @@ PERIGEE_INLINE I or_bits(I a, I b) {
 PERIGEE_INLINE I larger_bits(I a, I b) {
   return _mm256_max_epi32(a, b);
 }  // signed
+PERIGEE_INLINE I smaller_bits(I a, I b) {
+  return _mm256_min_epi32(a, b);
+}  // signed
 PERIGEE_INLINE I smaller_unsigned(I a, I b) {
   return _mm256_min_epu32(a, b);
 }
@@ -102,6 +105,9 @@ PERIGEE_INLINE Mask equal_bits(I a, I b) {
 PERIGEE_INLINE Mask greater_bits(I a, I b) {
   return floats(_mm256_cmpgt_epi32(a, b));
 }  // signed
+PERIGEE_INLINE bool any(Mask mask) {
+  return _mm256_movemask_ps(mask) != 0;
+}
 PERIGEE_INLINE F select(Mask mask, F yes, F no) {
   return _mm256_blendv_ps(no, yes, mask);
 }

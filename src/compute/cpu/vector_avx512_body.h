@@ -77,6 +77,9 @@ PERIGEE_INLINE I or_bits(I a, I b) {
 PERIGEE_INLINE I larger_bits(I a, I b) {
   return _mm512_max_epi32(a, b);
 }  // signed
+PERIGEE_INLINE I smaller_bits(I a, I b) {
+  return _mm512_min_epi32(a, b);
+}  // signed
 PERIGEE_INLINE I smaller_unsigned(I a, I b) {
   return _mm512_min_epu32(a, b);
 }
@@ -101,6 +104,9 @@ PERIGEE_INLINE Mask equal_bits(I a, I b) {
 PERIGEE_INLINE Mask greater_bits(I a, I b) {
   return _mm512_cmpgt_epi32_mask(a, b);
 }  // signed
+PERIGEE_INLINE bool any(Mask mask) {
+  return mask != 0;
+}
 PERIGEE_INLINE F select(Mask mask, F yes, F no) {
   return _mm512_mask_blend_ps(mask, no, yes);
 }
