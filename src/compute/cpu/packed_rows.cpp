@@ -16,8 +16,8 @@ float smallest_of_pairs(WeightFormat weights) {
   return weights == WeightFormat::kBf16 ? 0x1p-49f : 0x1p-118f;
 }
 
-// Packing::kFloats: not even with a scale of 2^-30 is the last bit of a product with a 4-bit weight, which is a
-// multiple of 2^-1, below 2^-149; and with one of 2^30 no sum of eight overflows.
+// Packing::kFloats: not even with a scale of 2^-30 is the last bit of a product with a 4-bit weight, which is
+// a multiple of 2^-1, below 2^-149; and with one of 2^30 no sum of eight overflows.
 constexpr float kSmallestFloat = 0x1p-90f;
 constexpr float kLargestFloat = 0x1p90f;
 

@@ -29,10 +29,10 @@ enum class Adding {
 // A zeroed register for every product costs a sixth of the time, so tiles of floats start from w x where that
 // gives the same bits. Pairs are multiplied and added in one step.
 template <typename Form>
-constexpr Adding kFastAdding = scale_bytes(Form::kFormat) == 0           ? Adding::kPlain
-                               : !Form::kMultiplies                      ? Adding::kByDefinition
+constexpr Adding kFastAdding = scale_bytes(Form::kFormat) == 0         ? Adding::kPlain
+                               : !Form::kMultiplies                    ? Adding::kByDefinition
                                : Form::kFormat == WeightFormat::kMxfp4 ? Adding::kFolded
-                                                                         : Adding::kScaled;
+                                                                       : Adding::kScaled;
 
 // Without scales they are the same with whole blocks: sums that only ever had something added to +0 never are
 // -0. With scales they are if no product and no sum of some rounds to zero, which would be a -0 that p + 0
