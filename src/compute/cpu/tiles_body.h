@@ -159,7 +159,7 @@ struct TiledRows {
     }
   }
 
-  // False if the scales may not be folded.
+  // False if they forbid the fast way: MXFP4's that may not be folded.
   bool fill_scales(std::size_t first_block, std::size_t blocks) {
     I least = bits(splat(kSmallestFolded)), most = bits(splat(kLargestFolded));
     for_blocks(first_block, blocks,
@@ -263,8 +263,8 @@ struct TiledRows {
     const std::size_t blocks = (task.matrix->columns + kDotBlock - 1) / kDotBlock;
     for (std::size_t b = 0; b < blocks; b += kTileBlocks<Form>) {
       const std::size_t count = blocks - b < kTileBlocks<Form> ? blocks - b : kTileBlocks<Form>;
-      const bool folds = adding == Adding::kPlain || fill_scales(b, count);
-      if (adding == kFastAdding<Form> && (folds || adding != Adding::kFolded)) {
+      const bool same = adding == Adding::kPlain || fill_scales(b, count);
+      if (adding == kFastAdding<Form> && same) {
         run_panel<kFastAdding<Form>>(b, count);
       } else {
         run_panel<Adding::kByDefinition>(b, count);
