@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <mutex>
@@ -31,20 +32,49 @@ TEST(ThreadPool, VisitsEveryItemOnce) {
   }
 }
 
+using Pieces = std::set<std::pair<std::size_t, std::size_t>>;
+
+Pieces pieces_of(ThreadPool& pool, std::size_t count, std::size_t grain) {
+  std::mutex mutex;
+  Pieces pieces;
+  pool.parallel_for(count, grain, [&](std::size_t begin, std::size_t end) {
+    const std::lock_guard lock(mutex);
+    pieces.emplace(begin, end);
+  });
+  return pieces;
+}
+
 TEST(ThreadPool, CutsOnlyAtMultiplesOfTheGrainAndAlwaysAtTheSamePlaces) {
   ThreadPool pool(3);
-  std::set<std::pair<std::size_t, std::size_t>> first;
+  Pieces many;  // shares of 24 grains, three together
+  for (std::size_t begin = 0; begin < 286; begin += 12)
+    many.emplace(begin, std::min<std::size_t>(begin + 12, 286));
   for (int round = 0; round < 20; ++round) {
-    std::mutex mutex;
-    std::set<std::pair<std::size_t, std::size_t>> parts;
-    pool.parallel_for(100, 32, [&](std::size_t begin, std::size_t end) {
-      const std::lock_guard lock(mutex);
-      parts.emplace(begin, end);
-    });
-    if (round == 0) first = parts;
-    EXPECT_EQ(parts, first);
+    EXPECT_EQ(pieces_of(pool, 100, 32), (Pieces{{0, 32}, {32, 64}, {64, 96}, {96, 100}}));
+    EXPECT_EQ(pieces_of(pool, 286, 4), many);
   }
-  EXPECT_EQ(first, (std::set<std::pair<std::size_t, std::size_t>>{{0, 32}, {32, 64}, {64, 100}}));
+  ThreadPool alone(1);
+  EXPECT_EQ(pieces_of(alone, 100, 32), (Pieces{{0, 100}}));
+}
+
+// The thread that has item 0 waits in it until all items outside that piece are done: another one did its
+// share.
+TEST(ThreadPool, DoesTheShareOfAThreadThatIsHeldUp) {
+  for (const unsigned threads : {2u, 3u}) {
+    ThreadPool pool(threads);
+    std::atomic<std::size_t> done{0};
+    bool all = false;
+    pool.parallel_for(96, 1, [&](std::size_t begin, std::size_t end) {
+      const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+      while (begin == 0 && !all && std::chrono::steady_clock::now() < deadline) {
+        std::this_thread::yield();
+        all = done == 96 - end;
+      }
+      done += end - begin;
+    });
+    EXPECT_TRUE(all) << threads;
+    EXPECT_EQ(done, 96);
+  }
 }
 
 TEST(ThreadPool, WorksOnAllItsThreadsAtOnce) {
@@ -72,24 +102,32 @@ TEST(ThreadPool, RunsALoopInsideABodyOnTheSameThread) {
   EXPECT_EQ(sum, 40);
 }
 
-TEST(ThreadPool, ThrowsTheExceptionOfTheLowestPartAfterAllPartsEnded) {
+// Every piece from the one with item `bad` on throws; that one first or, where it waits for the others, last.
+void expect_lowest_exception(ThreadPool& pool, std::size_t bad, bool is_last) {
+  std::atomic<std::size_t> ended{0};
+  try {
+    pool.parallel_for(64, 1, [&](std::size_t begin, std::size_t end) {
+      ended += end - begin;
+      while (is_last && begin <= bad && bad < end && ended < 64) std::this_thread::yield();
+      if (end > bad) throw std::out_of_range(begin <= bad ? "lowest" : "another");
+    });
+    ADD_FAILURE() << "nothing was thrown";
+  } catch (const std::out_of_range& error) {
+    EXPECT_STREQ(error.what(), "lowest") << bad << " " << is_last;
+  }
+  EXPECT_EQ(ended, 64);
+}
+
+TEST(ThreadPool, ThrowsTheExceptionOfTheLowestPieceAfterAllPiecesEnded) {
   ThreadPool pool(3);
-  for (int round = 0; round < 10; ++round) {
-    std::atomic<int> ended{0};
-    try {
-      pool.parallel_for(3, 1, [&](std::size_t begin, std::size_t) {
-        if (begin == 1) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-        ++ended;
-        if (begin >= 1) throw std::runtime_error(begin == 1 ? "one" : "two");
-      });
-      ADD_FAILURE() << "nothing was thrown";
-    } catch (const std::runtime_error& error) {
-      EXPECT_STREQ(error.what(), "one");
+  for (const std::size_t bad : {1u, 5u, 40u, 63u}) {
+    for (const bool is_last : {false, true}) {
+      expect_lowest_exception(pool, bad, is_last);
+      std::atomic<int> sum{0};
+      pool.parallel_for(64, 1,
+                        [&](std::size_t begin, std::size_t end) { sum += static_cast<int>(end - begin); });
+      EXPECT_EQ(sum, 64);  // it goes on working and has forgotten the exceptions
     }
-    EXPECT_EQ(ended, 3);
-    int sum = 0;
-    pool.parallel_for(1, 1, [&](std::size_t, std::size_t) { sum = 1; });  // and goes on working
-    EXPECT_EQ(sum, 1);
   }
 }
 
