@@ -10,7 +10,7 @@
 namespace perigee {
 namespace {
 
-constexpr std::size_t kQueries = 32;  // heads x tokens that go through the cache together
+constexpr std::size_t kQueries = 48;  // heads x tokens that go through the cache together
 
 // Some heads of some tokens of one sequence; query t * heads + h.
 struct QueryBlock {
@@ -92,10 +92,11 @@ void MlaBlock::attend(const MlaCacheView& cache, std::size_t first_position) {
 
 void MlaBlock::attend_piece(const PackedRows& queries, const Matrix& piece, std::size_t begin,
                             std::size_t first_position) {
-  const auto seen_by = [&](std::size_t t) {  // positions of the piece
-    const std::size_t visible = first_position + block_.first_token + t + 1;
-    return visible <= begin ? 0 : std::min(kMlaPiece, visible - begin);
-  };
+  std::vector<std::size_t> seen(block_.size());  // positions of the piece
+  for (std::size_t i = 0; i < block_.size(); ++i) {
+    const std::size_t visible = first_position + block_.first_token + i / block_.heads + 1;
+    seen[i] = visible <= begin ? 0 : std::min(kMlaPiece, visible - begin);
+  }
   const LinearTask task{.matrix = &piece,
                         .packing = queries.packing(),
                         .x = queries.row(0),
@@ -105,20 +106,15 @@ void MlaBlock::attend_piece(const PackedRows& queries, const Matrix& piece, std:
                         .y_stride = kMlaPiece};
   kernels_.linear_rows(task, 0, piece.rows);
   const float scale = 1.0f / std::sqrt(static_cast<float>(p_.nope_dim + p_.rope_dim));
-  for (std::size_t t = 0; t < block_.tokens;) {
-    const std::size_t seen = seen_by(t);
-    std::size_t end = t + 1;  // tokens that see the same part of the piece
-    while (end < block_.tokens && seen_by(end) == seen) ++end;
-    const std::size_t first = t * block_.heads, last = end * block_.heads;
-    t = end;
-    if (seen == 0) continue;
-    std::vector<float> largest(last - first), total(last - first);
-    for (std::size_t i = first; i < last; ++i)
-      largest[i - first] = kernels_.softmax_terms(scores_[i], seen, scale, &total[i - first]);
-    const WeightedSumTask sums{&piece, seen, p_.latent_dim, scores_[first], kMlaPiece, piece_sum_[first]};
-    kernels_.weighted_sum(sums, last - first);
-    for (std::size_t i = first; i < last; ++i) add_piece(i, largest[i - first], total[i - first]);
-  }
+  // Ascending: the first tokens of the block may not see the piece at all.
+  const auto first = static_cast<std::size_t>(std::ranges::upper_bound(seen, 0u) - seen.begin());
+  std::vector<float> largest(block_.size()), total(block_.size());
+  for (std::size_t i = first; i < block_.size(); ++i)
+    largest[i] = kernels_.softmax_terms(scores_[i], seen[i], scale, &total[i]);
+  const WeightedSumTask sums{&piece,         &seen[first], p_.latent_dim,
+                             scores_[first], kMlaPiece,    piece_sum_[first]};
+  kernels_.weighted_sum(sums, block_.size() - first);
+  for (std::size_t i = first; i < block_.size(); ++i) add_piece(i, largest[i], total[i]);
 }
 
 void MlaBlock::add_piece(std::size_t query, float piece_largest, float piece_total) {
@@ -150,11 +146,12 @@ void MlaBlock::write(bool round, Rows y) {
   }
 }
 
-// As many heads together as share a pass over the cache and leave work for every thread.
+// As many heads together as share a pass over the cache and leave equal work for every thread.
 std::size_t heads_together(std::size_t heads, std::size_t tokens, unsigned threads) {
+  const std::size_t most = std::max<std::size_t>(kQueries / std::max<std::size_t>(tokens, 1), 1);
   const std::size_t each = (heads + threads - 1) / threads;
-  return std::clamp<std::size_t>(kQueries / std::max<std::size_t>(tokens, 1), 1,
-                                 std::max<std::size_t>(each, 1));
+  const std::size_t passes = (each + most - 1) / most;
+  return passes == 0 ? 1 : (each + passes - 1) / passes;
 }
 
 }  // namespace

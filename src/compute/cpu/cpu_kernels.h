@@ -76,12 +76,12 @@ struct KdaTask {
   bool round = false;
 };
 
-// Softmax-weighted sums of the same rows for several queries.
+// Softmax-weighted sums of the same rows for several queries, of which each sees so many of the first ones.
 struct WeightedSumTask {
-  const Matrix* rows = nullptr;  // kF32 or kBf16; its first `count` rows
-  std::size_t count = 0;
-  std::size_t width = 0;           // of the sum, from the first column on
-  const float* weights = nullptr;  // [queries, weights_stride]
+  const Matrix* rows = nullptr;         // kF32 or kBf16
+  const std::size_t* counts = nullptr;  // [queries], at least 1, ascending
+  std::size_t width = 0;                // of the sum, from the first column on
+  const float* weights = nullptr;       // [queries, weights_stride]
   std::size_t weights_stride = 0;
   float* sums = nullptr;  // [queries, width]
 };

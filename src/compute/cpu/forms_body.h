@@ -2,6 +2,7 @@
 // linear_body.h. A *form* says how a group of kWidth lanes of a weight row becomes words of registers and how
 // a word meets an activation; the loops of linear_body.h are the same for all forms.
 constexpr std::size_t kGroups = kDotLanes / kWidth;
+constexpr std::size_t kGroupColumns = kDotBlock / kGroups;
 constexpr std::size_t kVectorBytes = kWidth * sizeof(float);
 
 // What 256 columns of a row take.

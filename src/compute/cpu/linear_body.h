@@ -80,7 +80,6 @@ template <typename Form, int tokens>
 PERIGEE_INLINE void add_tail(RowBytes row, std::size_t columns, const std::byte* x, std::size_t x_stride,
                              FewSums<tokens>& sums, typename Form::Guard& guard) {
   constexpr WeightFormat kFormat = Form::kFormat;
-  constexpr std::size_t kGroupColumns = kDotBlock / kGroups;
   std::byte scales[16] = {};
   copy_tail_scales<kFormat>(row.scales, columns, scales);
   F scale[kGroups];

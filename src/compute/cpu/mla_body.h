@@ -1,7 +1,9 @@
 // What MLA needs beside dot products: softmax terms and weighted sums of cache rows. Included inside an
 // anonymous namespace, after rows_body.h.
-constexpr int kSumQueries = 4;  // queries that share a load of a row
-constexpr int kSumVectors = kWidth == 8 ? 2 : 4;
+constexpr int kSumQueries = kWidth == 8 ? 6 : 8;  // queries that share a load of a row
+constexpr int kSumVectors = 2;                    // of a row that are kept in registers for each of them
+constexpr std::size_t kSumColumns = kSumVectors * kWidth;
+constexpr std::size_t kSumRows = 128;  // so that a tile of floats and its weights fit the first-level cache
 
 float softmax_terms(float* scores, std::size_t count, float scale, float* total) {
   const F scales = splat(scale);
@@ -47,60 +49,108 @@ PERIGEE_INLINE float value_at(const std::byte* from) {
   }
 }
 
-template <WeightFormat format, int queries, int vectors>
-PERIGEE_INLINE void weighted_columns(const WeightedSumTask& task, std::size_t query, std::size_t column) {
-  constexpr std::size_t kValue = value_bytes(format) / kDotBlock;
-  F sums[queries][vectors];
-#pragma GCC unroll 4
-  for (int q = 0; q < queries; ++q) {
-#pragma GCC unroll 4
-    for (int c = 0; c < vectors; ++c) sums[q][c] = zero();
+// Some rows and columns of the task, decoded once for all queries.
+struct SumTile {
+  const WeightedSumTask& task;
+  std::size_t first_row, rows, column, columns;
+  F values[kSumRows][kSumVectors];
+
+  SumTile(const WeightedSumTask& sums, std::size_t row, std::size_t row_count, std::size_t first_column)
+      : task(sums),
+        first_row(row),
+        rows(row_count < kSumRows ? row_count : kSumRows),
+        column(first_column),
+        columns(sums.width - first_column < kSumColumns ? sums.width - first_column : kSumColumns) {}
+
+  template <WeightFormat format>
+  void fill() {
+    constexpr std::size_t kValue = value_bytes(format) / kDotBlock;
+    const std::size_t stride = task.rows->columns * kValue;
+    const std::byte* row = task.rows->values + first_row * stride + column * kValue;
+    for (std::size_t j = 0; j < rows; ++j, row += stride) {
+      if (columns == kSumColumns) {
+#pragma GCC unroll 2
+        for (int v = 0; v < kSumVectors; ++v)
+          values[j][v] = values_at<format>(row + static_cast<std::size_t>(v) * kWidth * kValue);
+      } else {
+        alignas(64) float part[kSumVectors][kWidth] = {};
+        for (std::size_t c = 0; c < columns; ++c)
+          part[c / kWidth][c % kWidth] = value_at<format>(row + c * kValue);
+        for (int v = 0; v < kSumVectors; ++v) values[j][v] = load(part[v]);
+      }
+    }
   }
-  const float* weights = task.weights + query * task.weights_stride;
-  for (std::size_t j = 0; j < task.count; ++j) {
-    const std::byte* row = task.rows->values + (j * task.rows->columns + column) * kValue;
-#pragma GCC unroll 4
-    for (int c = 0; c < vectors; ++c) {
-      const F value = values_at<format>(row + static_cast<std::size_t>(c) * kWidth * kValue);
-#pragma GCC unroll 4
+
+  // Of the tile's rows those that the query sees.
+  std::size_t rows_of(std::size_t query) const {
+    const std::size_t count = task.counts[query];
+    return count <= first_row ? 0 : count - first_row < rows ? count - first_row : rows;
+  }
+
+  template <int queries>
+  void add_queries(std::size_t query) const {
+    const std::size_t common = rows_of(query);
+    add_rows<queries>(query, 0, common);
+    for (std::size_t q = query + 1; q < query + queries; ++q) {
+      const std::size_t more = rows_of(q);
+      if (more > common) add_rows<1>(q, common, more);
+    }
+  }
+
+  template <int queries>
+  PERIGEE_INLINE void add_rows(std::size_t query, std::size_t begin, std::size_t end) const {
+    F sums[queries][kSumVectors];
+    const bool fresh = first_row + begin == 0;
+#pragma GCC unroll 8
+    for (int q = 0; q < queries; ++q) {
+#pragma GCC unroll 2
+      for (int v = 0; v < kSumVectors; ++v) sums[q][v] = fresh ? zero() : stored_sum(query, q, v);
+    }
+    const float* weights = task.weights + query * task.weights_stride + first_row;
+    for (std::size_t j = begin; j < end; ++j) {
+#pragma GCC unroll 8
       for (int q = 0; q < queries; ++q) {
         const F weight = splat(weights[static_cast<std::size_t>(q) * task.weights_stride + j]);
-        sums[q][c] = fma(weight, value, sums[q][c]);
+#pragma GCC unroll 2
+        for (int v = 0; v < kSumVectors; ++v) sums[q][v] = fma(weight, values[j][v], sums[q][v]);
       }
     }
+#pragma GCC unroll 8
+    for (int q = 0; q < queries; ++q) {
+#pragma GCC unroll 2
+      for (int v = 0; v < kSumVectors; ++v) store_sum(query, q, v, sums[q][v]);
+    }
   }
-#pragma GCC unroll 4
-  for (int q = 0; q < queries; ++q) {
-    float* to = task.sums + (query + static_cast<std::size_t>(q)) * task.width + column;
-#pragma GCC unroll 4
-    for (int c = 0; c < vectors; ++c) store(to + static_cast<std::size_t>(c) * kWidth, sums[q][c]);
-  }
-}
 
-template <WeightFormat format, int queries>
-PERIGEE_INLINE void weighted_queries(const WeightedSumTask& task, std::size_t query) {
-  std::size_t c = 0;
-  for (; c + kSumVectors * kWidth <= task.width; c += kSumVectors * kWidth)
-    weighted_columns<format, queries, kSumVectors>(task, query, c);
-  for (; c + kWidth <= task.width; c += kWidth) weighted_columns<format, queries, 1>(task, query, c);
-  for (; c < task.width; ++c) {
-    for (std::size_t q = query; q < query + queries; ++q) {
-      float sum = 0;
-      for (std::size_t j = 0; j < task.count; ++j) {
-        const std::byte* at =
-            task.rows->values + (j * task.rows->columns + c) * (value_bytes(format) / kDotBlock);
-        sum = std::fma(task.weights[q * task.weights_stride + j], value_at<format>(at), sum);
-      }
-      task.sums[q * task.width + c] = sum;
-    }
+  PERIGEE_INLINE float* sum_at(std::size_t query, int q, int v) const {
+    return task.sums + (query + static_cast<std::size_t>(q)) * task.width + column +
+           static_cast<std::size_t>(v) * kWidth;
   }
-}
+  PERIGEE_INLINE F stored_sum(std::size_t query, int q, int v) const {
+    const std::size_t before = static_cast<std::size_t>(v) * kWidth;
+    if (before + kWidth <= columns) return load(sum_at(query, q, v));
+    return before < columns ? load_part(sum_at(query, q, v), columns - before) : zero();
+  }
+  PERIGEE_INLINE void store_sum(std::size_t query, int q, int v, F sum) const {
+    const std::size_t before = static_cast<std::size_t>(v) * kWidth;
+    if (before + kWidth <= columns) return store(sum_at(query, q, v), sum);
+    if (before < columns) store_part(sum_at(query, q, v), columns - before, sum);
+  }
+};
 
 template <WeightFormat format>
 void weighted_sum_of(const WeightedSumTask& task, std::size_t queries) {
-  std::size_t q = 0;
-  for (; q + kSumQueries <= queries; q += kSumQueries) weighted_queries<format, kSumQueries>(task, q);
-  for (; q < queries; ++q) weighted_queries<format, 1>(task, q);
+  const std::size_t most = task.counts[queries - 1];
+  for (std::size_t column = 0; column < task.width; column += kSumColumns) {
+    for (std::size_t row = 0; row < most; row += kSumRows) {
+      SumTile tile(task, row, most - row, column);
+      tile.fill<format>();
+      std::size_t q = 0;
+      for (; q + kSumQueries <= queries; q += kSumQueries) tile.add_queries<kSumQueries>(q);
+      for (; q + kSumQueries / 2 <= queries; q += kSumQueries / 2) tile.add_queries<kSumQueries / 2>(q);
+      for (; q < queries; ++q) tile.add_queries<1>(q);
+    }
+  }
 }
 
 void weighted_sum(const WeightedSumTask& task, std::size_t queries) {

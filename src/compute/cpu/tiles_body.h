@@ -34,13 +34,12 @@ constexpr Adding kFastAdding = scale_bytes(Form::kFormat) == 0         ? Adding:
                                : Form::kFormat == WeightFormat::kMxfp4 ? Adding::kFolded
                                                                        : Adding::kScaled;
 
-// Without scales they are the same with whole blocks: sums that only ever had something added to +0 never are
-// -0. With scales they are if no product and no sum of some rounds to zero, which would be a -0 that p + 0
-// takes away; MXFP4's are powers of two, so that whole panels may be folded (kSmallestFolded).
+// Without scales they are the same: sums that only ever had something added to +0 never are -0. With scales
+// they are if no product and no sum of some rounds to zero, which would be a -0 that p + 0 takes away;
+// MXFP4's are powers of two, so that whole panels may be folded (kSmallestFolded).
 template <typename Form>
 PERIGEE_INLINE Adding way_of_adding(const LinearTask& task) {
-  const bool has_scales = scale_bytes(Form::kFormat) != 0;
-  const bool same = has_scales ? task.packing == Packing::kFloats : task.matrix->columns % kDotBlock == 0;
+  const bool same = scale_bytes(Form::kFormat) == 0 || task.packing == Packing::kFloats;
   return same ? kFastAdding<Form> : Adding::kByDefinition;
 }
 
@@ -139,15 +138,16 @@ struct TiledRows {
   TiledRows(const LinearTask& linear_task, std::size_t first_row, std::size_t row_sets)
       : task(linear_task), first(first_row), sets(row_sets), adding(way_of_adding<Form>(linear_task)) {}
 
-  // Calls body(row's block, lanes present, set, block of the panel, row of the set) for the whole panel.
+  // Calls body(row's block, lanes present, set, block of the panel, row of the set) for the whole panel. The
+  // body reads the first `read` columns of a block, and its scales.
   template <typename Body>
-  PERIGEE_INLINE void for_blocks(std::size_t first_block, std::size_t blocks, Body&& body) {
+  PERIGEE_INLINE void for_blocks(std::size_t first_block, std::size_t blocks, std::size_t read, Body&& body) {
     const Matrix& matrix = *task.matrix;
     for (std::size_t r = 0; r < sets * rows; ++r) {
       const RowBytes row = row_bytes<Form::kFormat>(matrix, first + r);
       for (std::size_t b = 0; b < blocks; ++b) {
         const std::size_t at = first_block + b;
-        if ((at + 1) * kDotBlock <= matrix.columns) {
+        if (at * kDotBlock + read <= matrix.columns) {
           body(RowBytes{row.values + at * value_bytes(Form::kFormat),
                         row.scales + at * scale_bytes(Form::kFormat)},
                kDotLanes, r / rows, b, r % rows);
@@ -162,7 +162,7 @@ struct TiledRows {
   // False if they forbid the fast way: MXFP4's that may not be folded.
   bool fill_scales(std::size_t first_block, std::size_t blocks) {
     I least = bits(splat(kSmallestFolded)), most = bits(splat(kLargestFolded));
-    for_blocks(first_block, blocks,
+    for_blocks(first_block, blocks, kDotBlock,
                [&](RowBytes block, std::size_t lanes, std::size_t set, std::size_t b, std::size_t r)
                    PERIGEE_LAMBDA {
                      F scale[kGroups];
@@ -182,7 +182,7 @@ struct TiledRows {
 
   template <Adding way>
   void fill_words(std::size_t first_block, std::size_t blocks, std::size_t g) {
-    for_blocks(first_block, blocks,
+    for_blocks(first_block, blocks, (g + 1) * kGroupColumns,
                [&](RowBytes block, std::size_t, std::size_t set, std::size_t b, std::size_t r)
                    PERIGEE_LAMBDA {
                      typename Form::Word w[Form::kSteps];
@@ -251,11 +251,21 @@ struct TiledRows {
     }
   };
 
+  // Blocks of a panel that have the group: a short last one may end before it. A row's first block always
+  // counts, it begins the sums.
+  std::size_t blocks_of_group(std::size_t first_block, std::size_t blocks, std::size_t g) const {
+    const std::size_t last = first_block + blocks - 1;
+    const bool ends_before = last * kDotBlock + g * kGroupColumns >= task.matrix->columns;
+    return ends_before && last != 0 ? blocks - 1 : blocks;
+  }
+
   template <Adding way>
   void run_panel(std::size_t first_block, std::size_t blocks) {
     for (std::size_t g = 0; g < kGroups; ++g) {
-      fill_words<way>(first_block, blocks, g);
-      PanelUse<way>{*this, sums, first_block, blocks, g}.run();
+      const std::size_t count = blocks_of_group(first_block, blocks, g);
+      if (count == 0) continue;
+      fill_words<way>(first_block, count, g);
+      PanelUse<way>{*this, sums, first_block, count, g}.run();
     }
   }
 
