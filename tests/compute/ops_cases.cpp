@@ -249,6 +249,16 @@ void check_linear_with_many_tokens(const Ops& ops, const Ops& reference) {
       const OwnedMatrix w = random_matrix(random, format, 21, 1536);
       compare_linear(ops, reference, w.view, random_rows(random, tokens, 1536, ops.precision()));
     }
+    // A last block that ends after or in each group of lanes, in a panel of its own or behind others.
+    const bool any_width = format == WeightFormat::kF32 || format == WeightFormat::kBf16;
+    for (const std::size_t columns :
+         {64u, 320u, 576u, 608u, 704u, 960u, 1056u, 1088u, 1280u, 3u, 259u, 1031u}) {
+      if (columns % 32 != 0 && !any_width) continue;
+      const OwnedMatrix w = random_matrix(random, format, 18, columns);
+      compare_linear(ops, reference, w.view, random_rows(random, 10, columns, ops.precision()));
+      compare_linear(ops, reference, w.view,
+                     random_rows(random, 10, columns, ops.precision(), Values::kExtreme));
+    }
   }
 }
 
@@ -440,6 +450,8 @@ void check_mla(const Ops& ops, const Ops& reference) {
       {{3, 16, 8, 16, 64}, WeightFormat::kMxfp4, 250, 9}, {{7, 8, 8, 8, 48}, WeightFormat::kNvfp4, 511, 1},
       {{4, 8, 7, 9, 40}, WeightFormat::kFp8Tile, 600, 1}, {{3, 5, 3, 7, 19}, WeightFormat::kBf16, 240, 33},
       {{3, 8, 4, 8, 21}, WeightFormat::kFp8Tile, 2, 3},   {{40, 8, 4, 8, 16}, WeightFormat::kBf16, 300, 1},
+      {{53, 8, 64, 8, 512}, WeightFormat::kBf16, 130, 1}, {{2, 8, 64, 8, 96}, WeightFormat::kBf16, 100, 180},
+      {{3, 8, 8, 8, 40}, WeightFormat::kBf16, 122, 13},
   };
   for (const auto& [p, format, first_position, tokens] : shapes) {
     const std::size_t width = p.latent_dim + p.rope_dim;
