@@ -75,7 +75,7 @@ class PrefillRun {
 
 // The whole forward pass, cut at the names that it calls out (model/forward.h, Observer).
 void PrefillRun::one_prompt(std::size_t tokens, Times& times) {
-  SequenceState state(random_.config());
+  SequenceState state = random_.state_after(options_.context);
   std::vector<std::uint32_t> ids(tokens);
   for (std::size_t i = 0; i < tokens; ++i)
     ids[i] = static_cast<std::uint32_t>(i % random_.config().vocab_size);
@@ -116,8 +116,8 @@ void PrefillRun::measure_prompt(std::size_t tokens) {
   const LayerWeights& kda = random_.text().layers[kKdaLayer];
   const LayerWeights& mla = random_.text().layers[kMlaLayer];
   const auto count = static_cast<double>(tokens);
-  const double kda_macs = attention_macs(config, kda, 0, tokens);
-  const double mla_macs = attention_macs(config, mla, 0, tokens);
+  const double kda_macs = attention_macs(config, kda, options_.context, tokens);
+  const double mla_macs = attention_macs(config, mla, options_.context, tokens);
   const double routed = count * routed_macs(config);
   const double moe = count * ffn_macs(kda) + routed;
   const double shared = count * mlp_macs(std::get<MoeWeights>(kda.ffn).shared_experts);

@@ -20,6 +20,7 @@ struct PrefillBenchOptions {
   WeightFormat experts = WeightFormat::kMxfp4;
   std::uint64_t memory_bytes = 0;
   std::vector<std::size_t> tokens;
+  std::size_t context = 0;  // tokens before each prompt
   std::string backend;   // empty: the fastest
   unsigned threads = 0;  // 0: all cores
   unsigned rounds = 3;

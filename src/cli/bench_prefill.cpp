@@ -21,6 +21,7 @@ constexpr const char* kExamples =
     "  perigee bench prefill --real-size                  64, 256 and 1024 tokens through a KDA and an MLA "
     "layer\n"
     "  perigee bench prefill --real-size --tokens 4096    one long prompt\n"
+    "  perigee bench prefill --real-size --tokens 256 --context 60000    the next piece of a very long one\n"
     "The weights are random; what runs is the model's own forward pass. The limit is what the backend's\n"
     "instructions multiply in registers. oneDNN's products have dense weights that are already laid out as "
     "it\n"
@@ -30,6 +31,7 @@ struct PrefillArguments {
   MadeModelOptions made;
   ModelOptions run;  // backend and threads
   std::vector<std::size_t> tokens = {64, 256, 1024};
+  std::size_t context = 0;
   unsigned rounds = 3;
   bool json = false;
 };
@@ -39,8 +41,9 @@ std::string giga_macs(double per_second) {
 }
 
 void print_parts(const PrefillArguments& arguments, const PrefillBenchResult& result) {
-  TextTable table({{fmt::format("{}, {}, {} thread{}", preset_name(arguments.made.preset), result.backend,
-                                result.threads, plural(result.threads))},
+  const std::string after = arguments.context == 0 ? "" : fmt::format(" after {} others", arguments.context);
+  TextTable table({{fmt::format("{}{}, {}, {} thread{}", preset_name(arguments.made.preset), after,
+                                result.backend, result.threads, plural(result.threads))},
                    {"tokens", Align::kRight},
                    {"ms", Align::kRight},
                    {"limit GMAC/s", Align::kRight},
@@ -115,6 +118,7 @@ json result_to_json(const PrefillBenchOptions& options, const PrefillBenchResult
   return {{"backend", result.backend},
           {"threads", result.threads},
           {"memory_bytes", options.memory_bytes},
+          {"context", options.context},
           {"experts", weight_format_name(options.experts)},
           {"limit_macs_per_second", result.peak},
           {"goal", instruction_goal(result.backend)},
@@ -130,6 +134,7 @@ int run_bench_prefill(const PrefillArguments& arguments, const CancelToken& canc
   options.experts = arguments.made.experts;
   options.memory_bytes = arguments.made.bytes();
   options.tokens = arguments.tokens;
+  options.context = arguments.context;
   options.backend = arguments.run.backend;
   options.threads = arguments.run.threads;
   options.rounds = arguments.rounds;
@@ -157,6 +162,10 @@ void register_bench_prefill(CLI::App& bench, CommandContext& context) {
       ->delimiter(',')
       ->capture_default_str()
       ->check(CLI::Range(std::size_t{1}, std::size_t{65536}));
+  command->add_option("--context", arguments->context, "Tokens before each prompt")
+      ->type_name("N")
+      ->capture_default_str()
+      ->check(CLI::Range(std::size_t{0}, std::size_t{1000000}));
   add_backend_options(*command, arguments->run);
   add_rounds_option(*command, arguments->rounds);
   command->add_flag("--json", arguments->json, "Print the rates as JSON");

@@ -182,6 +182,24 @@ TEST(PrefillBench, MeasuresEveryPartOfEveryPrompt) {
   EXPECT_EQ(result.products[3].tokens, 10U);  // 40 tokens, 2 of 8 experts each
 }
 
+TEST(PrefillBench, CountsTheTokensBefore) {
+  PrefillBenchOptions options;
+  options.sizes = synth_config(SynthPreset::kTiny);
+  options.memory_bytes = kMemory;
+  options.tokens = {5};
+  options.threads = 1;
+  options.rounds = 1;
+  const PrefillBenchResult first = bench_prefill(options);
+  options.context = 300;
+  const PrefillBenchResult later = bench_prefill(options);
+  const K3Config& config = options.sizes;
+  const auto each =
+      static_cast<double>(config.num_attention_heads * (2 * config.kv_lora_rank + config.qk_rope_head_dim));
+  ASSERT_EQ(later.parts[4].name, "MLA attention");
+  EXPECT_EQ(later.parts[4].macs - first.parts[4].macs, 5 * 300 * each);
+  EXPECT_EQ(later.parts[3].macs, first.parts[3].macs);  // KDA
+}
+
 TEST(MatrixBench, MeasuresEveryCombination) {
   MatrixBenchOptions options;
   options.cases = {{"a", WeightFormat::kMxfp4, 64, 96}, {"b", WeightFormat::kBf16, 32, 64}};
