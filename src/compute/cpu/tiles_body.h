@@ -195,21 +195,46 @@ struct TiledRows {
                    });
   }
 
-  // Of a row, a group's share of the lines that are decoded next: of the next panel, or of the row that takes
-  // its place, with the scales. Into the second-level cache, because the first is full of tile and
-  // activations.
-  PERIGEE_INLINE void prefetch_row(std::size_t r, std::size_t first_block, std::size_t g) const {
-    constexpr std::size_t kShare = kTileBlocks<Form> * value_bytes(Form::kFormat) / kGroups;
-    const std::size_t next = first_block + kTileBlocks<Form>;
-    const bool stays = next * kDotBlock < task.matrix->columns;
-    const RowBytes row = row_bytes<Form::kFormat>(*task.matrix, first + r + (stays ? 0 : sets * rows));
-    prefetch_far(row.values + (stays ? next * value_bytes(Form::kFormat) : 0) + g * kShare, kShare);
-    if (!stays && g == 0)
-      prefetch_far(row.scales, task.matrix->columns * scale_bytes(Form::kFormat) / kDotBlock);
-  }
-  PERIGEE_INLINE static void prefetch_far(const std::byte* from, std::size_t bytes) {
-    for (std::size_t line = 0; line < bytes; line += 64) __builtin_prefetch(from + line, 0, 2);
-  }
+  // Fetches what is decoded next while a panel is used: the next panel, or the rows that take the place of
+  // these. Row by row between the calls, a group's share of its lines: all at once they would hold up the
+  // activations, and while a panel is decoded the decoding. Into the second-level cache, because the first is
+  // full of tile and activations.
+  class Ahead {
+   public:
+    Ahead(const TiledRows& tiled, std::size_t first_block, std::size_t g)
+        : calls_a_set_(static_cast<std::ptrdiff_t>((tiled.task.tokens + kTileTokens - 1) / kTileTokens)) {
+      const Matrix& matrix = *tiled.task.matrix;
+      const std::size_t next = first_block + kTileBlocks<Form>;
+      const bool stays = next * kDotBlock < matrix.columns;
+      const RowBytes row = row_bytes<Form::kFormat>(matrix, tiled.first + (stays ? 0 : tiled.sets * rows));
+      values_ = row.values + (stays ? next * value_bytes(Form::kFormat) : 0) + g * kShare;
+      stride_ = matrix.columns * value_bytes(Form::kFormat) / kDotBlock;
+      scales_ = row.scales;
+      scales_stride_ = stays || g != 0 ? 0 : matrix.columns * scale_bytes(Form::kFormat) / kDotBlock;
+    }
+
+    // Called once for each set and few tokens: `rows` rows of a set in so many calls.
+    PERIGEE_INLINE void fetch() {
+      for (due_ += rows; due_ > 0; due_ -= calls_a_set_) {
+        prefetch_far(values_, kShare);
+        prefetch_far(scales_, scales_stride_);
+        values_ += stride_;
+        scales_ += scales_stride_;
+      }
+    }
+
+   private:
+    static constexpr std::size_t kShare = kTileBlocks<Form> * value_bytes(Form::kFormat) / kGroups;
+
+    PERIGEE_INLINE static void prefetch_far(const std::byte* from, std::size_t bytes) {
+      for (std::size_t line = 0; line < bytes; line += 64) __builtin_prefetch(from + line, 0, 2);
+    }
+
+    const std::ptrdiff_t calls_a_set_;
+    std::ptrdiff_t due_ = 0;  // rows times calls that are behind
+    const std::byte *values_, *scales_;
+    std::size_t stride_, scales_stride_;
+  };
 
   // A panel meets all tokens.
   template <Adding way>
@@ -217,15 +242,7 @@ struct TiledRows {
     const TiledRows& tiled;
     TileSums<rows>& sums;
     std::size_t first_block, blocks, g;
-    std::size_t calls = 0, fetched = 0;
-
-    // Rows are fetched ahead one after the other while the panel is used: all at once they would hold up the
-    // activations, and while it is decoded the decoding.
-    PERIGEE_INLINE void fetch_ahead() {
-      const std::size_t all = (tiled.task.tokens + kTileTokens - 1) / kTileTokens * tiled.sets;
-      for (++calls; fetched * all < calls * tiled.sets * rows; ++fetched)
-        tiled.prefetch_row(fetched, first_block, g);
-    }
+    Ahead ahead{tiled, first_block, g};
 
     template <int tokens>
     PERIGEE_INLINE void meet(std::size_t token) {
@@ -234,7 +251,7 @@ struct TiledRows {
                            g * shape.piece_stride + token * shape.token_stride;
 #pragma GCC unroll 1
       for (std::size_t set = 0; set < tiled.sets; ++set) {
-        fetch_ahead();
+        ahead.fetch();
         auto* const set_sums = reinterpret_cast<F(*)[kTileSets][rows]>(sums[g][token][set]);
         use_tile<Form, rows, tokens, way>(tiled.tile.words[set], tiled.tile.scales[g][set], blocks,
                                           first_block == 0, x, shape.token_stride, set_sums);
