@@ -21,8 +21,8 @@ struct PrefillBenchOptions {
   std::uint64_t memory_bytes = 0;
   std::vector<std::size_t> tokens;
   std::size_t context = 0;  // tokens before each prompt
-  std::string backend;   // empty: the fastest
-  unsigned threads = 0;  // 0: all cores
+  std::string backend;      // empty: the fastest
+  unsigned threads = 0;     // 0: all cores
   unsigned rounds = 3;
   // Called before each step with what is about to run.
   std::function<void(const std::string&)> announce;
