@@ -139,7 +139,7 @@ struct TiledRows {
       : task(linear_task), first(first_row), sets(row_sets), adding(way_of_adding<Form>(linear_task)) {}
 
   // Calls body(row's block, lanes present, set, block of the panel, row of the set) for the whole panel. The
-  // body reads the first `read` columns of a block, and its scales.
+  // body reads the first `read` columns of a block and their scales.
   template <typename Body>
   PERIGEE_INLINE void for_blocks(std::size_t first_block, std::size_t blocks, std::size_t read, Body&& body) {
     const Matrix& matrix = *task.matrix;
