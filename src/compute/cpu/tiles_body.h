@@ -268,12 +268,10 @@ struct TiledRows {
     }
   };
 
-  // Blocks of a panel that have the group: a short last one may end before it. A row's first block always
-  // counts, it begins the sums.
+  // Blocks of a panel that have the group: a short last one may end before it.
   std::size_t blocks_of_group(std::size_t first_block, std::size_t blocks, std::size_t g) const {
     const std::size_t last = first_block + blocks - 1;
-    const bool ends_before = last * kDotBlock + g * kGroupColumns >= task.matrix->columns;
-    return ends_before && last != 0 ? blocks - 1 : blocks;
+    return last * kDotBlock + g * kGroupColumns < task.matrix->columns ? blocks : blocks - 1;
   }
 
   template <Adding way>
@@ -316,7 +314,10 @@ struct TiledRows {
   PERIGEE_INLINE F row_lanes(std::size_t t, std::size_t r) const {
     F lanes[kGroups];
 #pragma GCC unroll 4
-    for (std::size_t g = 0; g < kGroups; ++g) lanes[g] = sums[g][t][r / rows][r % rows];
+    for (std::size_t g = 0; g < kGroups; ++g) {
+      const bool present = g * kGroupColumns < task.matrix->columns;
+      lanes[g] = present ? sums[g][t][r / rows][r % rows] : zero();
+    }
     return add_groups(lanes);
   }
   PERIGEE_INLINE static void put_rows(F values, std::size_t count, float* y) {
