@@ -36,7 +36,6 @@ class SlowIo final : public AsyncIo {
   static constexpr int kHeld = -3;
 
   explicit SlowIo(Plan plan) : plan_(std::move(plan)), inner_(make_async_io(IoBackend::kThreads, 4)) {}
-  ~SlowIo() override { inner_.reset(); }
 
   void read(int fd, std::span<std::byte> buffer, std::uint64_t offset, Done done) override {
     unsigned delay = 0;
@@ -108,6 +107,7 @@ class SlowIo final : public AsyncIo {
   std::vector<std::uint64_t> offsets_;
   std::vector<std::function<void()>> held_;
   unsigned under_way_ = 0, most_at_once_ = 0;
+  // Destroyed first, while reads that come back may still ask for others: reset() would make it null before.
   std::unique_ptr<AsyncIo> inner_;
 };
 
