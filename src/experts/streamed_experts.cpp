@@ -71,7 +71,10 @@ StreamedExperts::~StreamedExperts() {
     const std::scoped_lock lock(mutex_);
     stopping_ = true;
   }
-  io_.reset();
+  // Waits for the reads under way. One that came back before `stopping_` may still be about to start others
+  // through io_, so that it must not be null before they are done, which reset() would make it.
+  delete io_.get();
+  static_cast<void>(io_.release());
 }
 
 std::string StreamedExperts::describe(const ReadQueue::Read& read) const {
