@@ -154,8 +154,8 @@ class UringIo final : public AsyncIo {
     IoResult result;
     {
       const std::scoped_lock lock(mutex_);
-      --in_kernel_;
       if (should_continue(*operation, transferred)) {
+        --in_kernel_;
         submit(operation);
         return;
       }
@@ -169,6 +169,7 @@ class UringIo final : public AsyncIo {
     operation->done(result);
     delete operation;
     const std::scoped_lock lock(mutex_);
+    --in_kernel_;  // not before done(), which may start others: the destructor waits for those as well
     if (!waiting_.empty() && in_kernel_ < depth_) {
       submit(waiting_.front());
       waiting_.pop_front();
