@@ -5,9 +5,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstring>
 #include <mutex>
+#include <thread>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -116,6 +119,20 @@ TEST_P(AsyncIoTest, FinishesEverythingBeforeItDies) {
   io_.reset();
   EXPECT_EQ(done.wait_for(50).size(), 50U);
   EXPECT_EQ(file.size(), 50 * bytes.size());
+}
+
+TEST_P(AsyncIoTest, FinishesWhatIsStartedByAReadThatComesBackWhileItDies) {
+  const File file = File::create(dir_.path() / "f");
+  std::vector<std::byte> buffer(16);
+  std::atomic<int> ended{0};
+  AsyncIo* const io = io_.get();
+  io->read(file.fd(), buffer, 0, [&](IoResult) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));  // by now it is being destroyed
+    io->read(file.fd(), buffer, 0, [&](IoResult) { ++ended; });
+    ++ended;
+  });
+  io_.reset();
+  EXPECT_EQ(ended, 2);
 }
 
 INSTANTIATE_TEST_SUITE_P(Backends, AsyncIoTest, testing::Values(IoBackend::kUring, IoBackend::kThreads),
